@@ -1,0 +1,1 @@
+"""The factorisation: problem, objective, one file for each sub-problem, one outer loop."""
