@@ -21,7 +21,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
 
 from froda.factorization.constraints import (
     column_norms,
@@ -75,13 +74,8 @@ def update_per_column(
 
 
 def _inverse(gram: Array, multipliers: Array) -> Array:
-    """Return (G + Λ)⁻¹ by Cholesky; the floor on Λ keeps it definite."""
-    shifted = gram + np.diag(multipliers)
-    try:
-        factor = linalg.cho_factor(shifted, check_finite=False)
-        inverse = linalg.cho_solve(factor, np.eye(len(gram)), check_finite=False)
-    except linalg.LinAlgError:
-        inverse = linalg.pinvh(shifted, check_finite=False)
+    """Return (G + Λ)⁻¹; the floor on Λ keeps it definite."""
+    inverse = np.linalg.inv(gram + np.diag(multipliers))
     symmetric: Array = (inverse + inverse.T) / 2
     return symmetric
 
@@ -104,7 +98,7 @@ def _dual_newton(gram: Array, cross_gram: Array, start: Array) -> Array:
         moved = False
         for push in (lengths * (np.sqrt(lengths) - 1), (lengths - 1) / 2):
             direction = np.zeros_like(point)
-            direction[free] = linalg.lstsq(curvature, push, check_finite=False)[0]
+            direction[free] = np.linalg.solve(curvature, push)
             moved, point, value, inverse = _line_search(
                 gram, cross_gram, (point, value, inverse), direction, floor
             )
@@ -148,7 +142,7 @@ def update_total(prepared: PreparedBasis, current: Array, radius: float = 1.0) -
     radius = max(radius - float(column_norms(current[:, unused]).sum()), 0.0)
     if len(used) == 0:
         return current
-    frame, triangle = linalg.qr(cross, mode="economic", check_finite=False)
+    frame, triangle = np.linalg.qr(cross)
     gram = prepared.gram
     triangle = triangle.astype(np.float64, copy=False) / prepared.scale
     start = frame.T.astype(np.float64, copy=False) @ current[:, used]
@@ -160,7 +154,7 @@ def update_total(prepared: PreparedBasis, current: Array, radius: float = 1.0) -
 
 def _projected_gradient(gram: Array, target: Array, start: Array, radius: float) -> Array:
     """Minimise tr(Z G Zᵀ) - 2 tr(Zᵀ R) over Σ_j |Z_j| <= radius by restarted FISTA."""
-    lipschitz = float(linalg.eigvalsh(gram, check_finite=False)[-1])
+    lipschitz = float(np.linalg.eigvalsh(gram)[-1])
     point = lookahead = start
     momentum = 1.0
     limit = _ACCURACY * max(float(np.abs(target).max()) / lipschitz, np.finfo(float).tiny)

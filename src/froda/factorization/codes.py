@@ -20,7 +20,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
 
 from froda.factorization.penalties import group_slices, optimality_distance, row_norms
 from froda.factorization.problem import Array
@@ -50,7 +49,7 @@ def prepare(gram: Array, widths: tuple[int, ...], lam: float) -> PreparedCodes:
     rotation = np.zeros_like(gram)
     eigenvalues = []
     for part in group_slices(widths):
-        values, vectors = linalg.eigh(gram[part, part], check_finite=False)
+        values, vectors = np.linalg.eigh(gram[part, part])
         eigenvalues.append(np.maximum(values, 0))
         rotation[part, part] = vectors
     rotated = rotation.T @ gram @ rotation

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
 
 from froda.factorization.problem import Array, Problem
 
@@ -34,12 +33,12 @@ def truncated_complement(V: Array, width: int) -> Array:
     """
     n_features, n_components = V.shape
     width = min(width, n_features - n_components)
-    left, _, right = linalg.svd(V[:n_components], check_finite=False)
+    left, _, right = np.linalg.svd(V[:n_components])
     normal = V.copy()
     normal[:n_components] += left @ right
     tail = slice(n_components, n_components + width)
-    complement: Array = -2 * normal @ linalg.solve(
-        normal.T @ normal, normal[tail].T, assume_a="pos", check_finite=False
+    complement: Array = -2 * normal @ np.linalg.solve(
+        normal.T @ normal, normal[tail].T
     )
     complement[np.arange(n_components, n_components + width), np.arange(width)] += 1
     return complement

@@ -1,11 +1,10 @@
-"""Least squares through normal equations: Cholesky, and an eigenvalue cut when it fails."""
+"""Least squares through normal equations, with an eigenvalue cut for singular ones."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
 
 from froda.factorization.problem import Array
 
@@ -34,22 +33,8 @@ class Factorised:
 def factorise(gram: Array) -> Factorised:
     """Factorise once, for many right-hand sides."""
     gram = np.asarray(gram, dtype=np.float64)
-    width = len(gram)
-    try:
-        factor, lower = linalg.cho_factor(gram, check_finite=False)
-    except linalg.LinAlgError:
-        return Factorised(gram, _pseudo_inverse(gram), True)
-    pivots = np.diagonal(factor) ** 2
-    if pivots.min(initial=np.inf) <= width * 1e-13 * np.diagonal(gram).max(initial=0.0):
-        return Factorised(gram, _pseudo_inverse(gram), True)
-    inverse = linalg.cho_solve((factor, lower), np.eye(width), check_finite=False)
-    return Factorised(gram, (inverse + inverse.T) / 2, False)
-
-
-def _pseudo_inverse(gram: Array) -> Array:
-    """Return the Moore-Penrose inverse with eigenvalues near rounding cut off."""
-    values, vectors = linalg.eigh(gram, check_finite=False)
+    values, vectors = np.linalg.eigh(gram)
     cutoff = len(gram) * 1e-13 * max(float(values.max(initial=0.0)), 0.0)
     kept = values > cutoff
-    inverse: Array = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
-    return inverse
+    inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
+    return Factorised(gram, inverse, not bool(kept.all()))

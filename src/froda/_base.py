@@ -1,0 +1,459 @@
+"""FRODA, D-FRODA and D-FRODA-U as scikit-learn estimators: check, call, store."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from froda import openset
+from froda.dimension import subspace_disagreement
+from froda.factorization import alternate, codes
+from froda.factorization.constraints import CONSTRAINTS
+from froda.factorization.initialize import from_source_axes
+from froda.factorization.problem import Array, Callback, Problem, Record, StopReason
+from froda.heads import HEADS, class_scores, linear_scores, make_head
+from froda.pca import principal_axes
+from froda.preprocessing import RowSettings, fit_preprocessor
+from froda.rows import Rows
+from froda.validation import (
+    Domains,
+    check_choice,
+    check_count,
+    check_fit_data,
+    check_positive,
+    check_share,
+    check_target,
+)
+
+_DECISIONS = ("augmented", "flag")
+_SCALINGS = ("relative", "absolute")
+
+
+class _Factorized(
+    ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator
+):
+    """What the three estimators share."""
+
+    _uses_labels = False
+    _uses_source_unknowns = False
+
+    n_components: Any
+    alpha: Any
+    lam: Any
+    epsilon: Any
+    head: Any
+    decision: Any
+    constraint: Any
+    scaling: Any
+    row_sum: Any
+    zscore: Any
+    unit_norm: Any
+    pca_variance: Any
+    unknown_label: Any
+    max_iter: Any
+    tol: Any
+    callback: Any
+    random_state: Any
+    verbose: Any
+
+    def fit(self, X: Any, y: Any, X_target: Any = None) -> Self:
+        """Factorise source and target together and train the head.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_source, n_features)
+            Labelled source samples; a pandas or polars frame also fixes column names.
+        y : array-like of shape (n_source,)
+            Source labels. Rows that carry the unknown label are source samples of unknown
+            classes.
+        X_target : array-like or sparse matrix of shape (n_target, n_features), default=None
+            Unlabelled target samples. None takes the source itself as a target without
+            unknown classes.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        self._check_settings()
+        domains = check_fit_data(
+            self, X, y, X_target, self.unknown_label, self._uses_source_unknowns
+        )
+        n_left_out = len(np.asarray(y)) - len(domains.labels.numbers)
+        if n_left_out:
+            warnings.warn(
+                f"{type(self).__name__} leaves out {n_left_out} source rows labelled "
+                f"{domains.labels.classes[-1]!r}; DFRODAU makes use of them.",
+                UserWarning,
+                stacklevel=2,
+            )
+        self.classes_ = domains.labels.classes
+        settings = RowSettings(self.row_sum, self.zscore, self.unit_norm)
+        self._preprocessor, source, target = fit_preprocessor(
+            domains.source, domains.target, settings, self.pca_variance
+        )
+        axes = self._choose_dimension(domains, source, target)
+        problem = self._problem(domains, source, target)
+        self._factorize(problem, axes)
+        self._judge_target(domains, target)
+        self._train_head(domains, source, target)
+        return self
+
+    def _check_settings(self) -> None:
+        """Refuse settings that make no sense before anything is computed."""
+        if not (isinstance(self.n_components, str) and self.n_components == "sdm"):
+            if isinstance(self.n_components, str):
+                raise ValueError(
+                    f"n_components must be a whole number or 'sdm', got {self.n_components!r}."
+                )
+            check_count("n_components", self.n_components)
+        for name in ("alpha", "lam"):
+            check_positive(name, getattr(self, name))
+        for name in ("epsilon", "tol"):
+            check_positive(name, getattr(self, name), zero=True)
+        check_count("max_iter", self.max_iter)
+        check_choice("constraint", self.constraint, CONSTRAINTS)
+        check_choice("scaling", self.scaling, _SCALINGS)
+        check_choice("decision", self.decision, _DECISIONS)
+        check_share("pca_variance", self.pca_variance)
+        if isinstance(self.head, str):
+            check_choice("head", self.head, HEADS if self._uses_labels else HEADS[:2])
+        elif not (hasattr(self.head, "fit") and hasattr(self.head, "predict")):
+            raise ValueError(f"head must be a name or a scikit-learn classifier: {self.head!r}.")
+        if self.callback is not None and not callable(self.callback):
+            raise ValueError(f"callback must be callable, got {self.callback!r}.")
+
+    def _choose_dimension(self, domains: Domains, source: Array, target: Array) -> Array:
+        """Set n_components_ and disagreement_; return the source axes that start V."""
+        known = source[~domains.labels.is_unknown]
+        source_axes = principal_axes([Rows(known)])[0].axes
+        n_features = source.shape[1]
+        limit = min(source_axes.shape[1], n_features - 1)
+        if limit < 1:
+            raise ValueError(
+                f"after preprocessing the data vary along {n_features} direction(s) "
+                f"({source_axes.shape[1]} within the known source classes): two subspaces need "
+                "more. Check for constant columns and repeated rows, or switch row_sum, zscore "
+                "or unit_norm off."
+            )
+        self.disagreement_ = np.empty(0)
+        if self.n_components == "sdm":
+            target_axes = principal_axes([Rows(target)])[0].axes
+            most = max(min(limit, target_axes.shape[1], n_features // 2), 1)
+            self.n_components_, self.disagreement_ = subspace_disagreement(
+                source_axes, target_axes, most
+            )
+        else:
+            self.n_components_ = int(self.n_components)
+            if self.n_components_ > limit:
+                raise ValueError(
+                    f"n_components={self.n_components_} is larger than possible: {len(known)} "
+                    f"known source samples in {n_features} dimensions (after preprocessing) "
+                    f"allow at most {limit}."
+                )
+        return source_axes[:, : self.n_components_]
+
+    def _problem(self, domains: Domains, source: Array, target: Array) -> Problem:
+        """State the factorisation with absolute weights."""
+        lam, lam_source, beta = self._absolute_weights(source, target)
+        one_hot = None
+        if self._uses_labels:
+            n_columns = domains.labels.n_known + int(self._uses_source_unknowns)
+            one_hot = np.eye(n_columns, dtype=source.dtype)[domains.labels.numbers]
+        return Problem(
+            source,
+            target,
+            float(self.alpha),
+            lam,
+            one_hot,
+            beta,
+            lam_source,
+            self._uses_source_unknowns,
+            self.constraint,
+        )
+
+    def _absolute_weights(self, source: Array, target: Array) -> tuple[float, float, float]:
+        """Return lam, lam_source and beta in the units of the data.
+
+        A code shrinks by lam/2 for an orthonormal basis, so lam is measured in root mean
+        square row norms; columns of length 1/d under the total constraint make codes d
+        times longer and lam d times shorter. The source term is weighted by alpha, and
+        lam_source with it. beta compares squared features with one-hot labels.
+        """
+        lam, beta = float(self.lam), float(getattr(self, "beta", 0.0))
+        lam_source = getattr(self, "lam_source", None)
+        lam_source = lam if lam_source is None else float(lam_source)
+        if self.scaling == "absolute":
+            return lam, lam_source, beta
+        target_size, source_size = _root_mean_square(target), _root_mean_square(source)
+        width = 1
+        if self.constraint == "total":
+            width = self.n_components_ * (2 if self._uses_source_unknowns else 1)
+        return (
+            lam * target_size / width,
+            float(self.alpha) * lam_source * source_size / width,
+            beta * source_size**2,
+        )
+
+    def _factorize(self, problem: Problem, axes: Array) -> None:
+        """Run the outer loop and store what it returns."""
+        solution = alternate.solve(
+            problem,
+            from_source_axes(problem, axes),
+            max_iter=self.max_iter,
+            tol=float(self.tol),
+            callback=_report_to(self.callback, self.verbose, type(self).__name__),
+        )
+        factors = solution.factors
+        self.shared_basis_, self.private_basis_ = factors.V, factors.U
+        self.target_codes_, self.source_codes_ = factors.T, factors.S
+        if factors.W is not None:
+            self.code_classifier_ = factors.W
+        if factors.U2 is not None:
+            self.source_private_basis_ = factors.U2
+        self.objective_ = solution.history
+        self.n_iter_, self.stop_reason_ = solution.n_iter, solution.stop_reason
+        if self.stop_reason_ in (StopReason.MAX_ITER, StopReason.ALL_CODES_ZERO):
+            warnings.warn(
+                f"{type(self).__name__} stopped with {self.stop_reason_}",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        self._n_features_out = factors.T.shape[1]
+        basis = factors.target_basis
+        self._prepared = codes.prepare(basis.T @ basis, factors.target_widths, problem.lam)
+
+    def _judge_target(self, domains: Domains, target: Array) -> None:
+        """Set unknown_mask_: the target samples that the codes call unknown."""
+        verdict = self._verdict(target, self.target_codes_)
+        self.unknown_mask_ = verdict.is_unknown & (not domains.is_closed_set)
+
+    def _verdict(self, features: Array, sample_codes: Array) -> openset.Verdict:
+        """Return score and decision for codes of preprocessed samples."""
+        cross = features @ self._target_basis
+        return openset.judge(self._prepared, cross, sample_codes, float(self.epsilon))
+
+    @property
+    def _target_basis(self) -> Array:
+        return np.hstack([self.shared_basis_, self.private_basis_])
+
+    @property
+    def _decides_by_flag(self) -> bool:
+        return bool(self.decision == "flag" or self._has_linear_head)
+
+    @property
+    def _has_linear_head(self) -> bool:
+        return isinstance(self.head, str) and self.head == "linear"
+
+    def _train_head(self, domains: Domains, source: Array, target: Array) -> None:
+        """Train the classifier on the source and, unless flags decide, the flagged samples."""
+        if self._has_linear_head:
+            self.classifier_ = self.code_classifier_
+            return
+        features, numbers = source, domains.labels.numbers
+        if not self._decides_by_flag:
+            flagged = target[self.unknown_mask_]
+            features = np.vstack([features, flagged])
+            numbers = np.append(numbers, np.full(len(flagged), domains.labels.n_known))
+        self.classifier_ = make_head(self.head, features, self.random_state)
+        self.classifier_.fit(features, numbers)
+
+    def _code(self, X: Any) -> tuple[Array, Array]:
+        """Return preprocessed target samples and their codes with the bases fixed."""
+        check_is_fitted(self)
+        X = check_target(self, X, "X").astype(self.shared_basis_.dtype, copy=False)
+        features = self._preprocessor.transform_target(X)
+        return features, codes.update(self._prepared, features @ self._target_basis)
+
+    def transform(self, X: Any) -> Array:
+        """Return the codes [Tv, Tu] of target samples.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Target samples, new ones or those of the fit.
+
+        Returns
+        -------
+        codes : array of shape (n_samples, n_shared + n_private)
+            Codes on the shared basis, then on the private one.
+        """
+        return self._code(X)[1]
+
+    def unknown_score(self, X: Any) -> Array:
+        """Return how surely each target sample is of an unknown class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Target samples.
+
+        Returns
+        -------
+        score : array of shape (n_samples,)
+            Higher is more surely unknown; from ``unknown_threshold_`` on a sample is
+            flagged. See `froda.openset.judge` for the definition.
+        """
+        return self._verdict(*self._code(X)).score
+
+    @property
+    def unknown_threshold_(self) -> float:
+        """Score from which on the codes call a sample unknown."""
+        return openset.threshold(float(self.epsilon))
+
+    def decision_function(self, X: Any) -> Array:
+        """Return one score per class; the largest one is the prediction.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Target samples.
+
+        Returns
+        -------
+        scores : array of shape (n_samples, n_classes + 1)
+            Columns in the order of ``classes_``, the unknown label last.
+        """
+        features, sample_codes = self._code(X)
+        n_columns = len(self.classes_)
+        if not self._has_linear_head:
+            scores = class_scores(self.classifier_, features, n_columns)
+        else:
+            shared = sample_codes[:, : self.shared_basis_.shape[1]]
+            scores = linear_scores(shared, self.classifier_, n_columns)
+        if not self._decides_by_flag:
+            return scores
+        verdict = self._verdict(features, sample_codes)
+        return openset.overrule(scores, verdict, float(self.epsilon))
+
+    def predict(self, X: Any) -> Array:
+        """Label target samples with a known class or the unknown label.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Target samples.
+
+        Returns
+        -------
+        labels : array of shape (n_samples,)
+            Entries of ``classes_``.
+        """
+        scores = self.decision_function(X)
+        labels: Array = self.classes_[scores.argmax(axis=1)]
+        return labels
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the softmax of `decision_function`: an ordering, not a calibrated chance.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Target samples.
+
+        Returns
+        -------
+        probabilities : array of shape (n_samples, n_classes + 1)
+            Rows sum to 1; columns in the order of ``classes_``, the unknown label last.
+        """
+        scores = self.decision_function(X)
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        probabilities: Array = weights / weights.sum(axis=1, keepdims=True)
+        return probabilities
+
+    def fit_predict(self, X: Any, y: Any, X_target: Any = None) -> Array:
+        """Fit, then label the target samples themselves.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_source, n_features)
+            Labelled source samples.
+        y : array-like of shape (n_source,)
+            Source labels.
+        X_target : array-like or sparse matrix of shape (n_target, n_features), default=None
+            Unlabelled target samples; None takes the source.
+
+        Returns
+        -------
+        labels : array of shape (n_target,)
+            Entries of ``classes_``.
+        """
+        return self.fit(X, y, X_target).predict(X if X_target is None else X_target)
+
+    def __sklearn_tags__(self) -> Any:
+        """Declare sparse input and the dtypes that are kept."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @classmethod
+    def from_paper(cls, **changes: Any) -> Self:
+        """Return an estimator with the paper's literal settings.
+
+        alpha 0.1, beta 0.01, lam 0.001 and epsilon 0.2 in the units of the data, rows
+        divided by their sums and columns standardised per domain but rows not brought to
+        unit norm, 99 % of the variance in the joint PCA, n_components by the subspace
+        disagreement measure, 50 iterations.
+
+        Parameters
+        ----------
+        **changes : object
+            Settings that replace the literal ones.
+
+        Returns
+        -------
+        estimator : object
+            An unfitted estimator.
+        """
+        literal: dict[str, Any] = {
+            "n_components": "sdm",
+            "alpha": 0.1,
+            "lam": 0.001,
+            "epsilon": 0.2,
+            "scaling": "absolute",
+            "unit_norm": False,
+            "pca_variance": 0.99,
+            "max_iter": 50,
+        }
+        if cls._uses_labels:
+            literal["beta"] = 0.01
+        return cls(**{**literal, **changes})
+
+
+def _root_mean_square(rows: Array) -> float:
+    """Return the root mean square of the row norms."""
+    size = float(np.sqrt(np.einsum("ij,ij->", rows, rows, dtype=np.float64) / len(rows)))
+    if size == 0:
+        raise ValueError(
+            "all rows of a domain are zero after preprocessing: its columns are constant. "
+            "Check the data, or switch row_sum, zscore or unit_norm off."
+        )
+    return size
+
+
+def _report_to(callback: Callback | None, verbose: Any, name: str) -> Callback | None:
+    """Return a callback that writes a line per iteration to stderr before the given one."""
+    if not verbose:
+        return callback
+
+    def report(record: Record) -> Any:
+        sys.stderr.write(
+            f"{name}: iteration {record.iteration:4d}  objective {record.objective:.8g}  "
+            f"decrease {record.decrease:.2e}  {record.seconds:.2f} s\n"
+        )
+        return None if callback is None else callback(record)
+
+    return report

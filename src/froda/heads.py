@@ -1,0 +1,59 @@
+"""The classifiers that turn features, or codes, into one score per class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC
+
+from froda.factorization.problem import Array
+
+HEADS = ("svm", "nn", "linear")
+
+
+def make_head(head: Any, features: Array, random_state: Any) -> Any:
+    """Return an unfitted classifier for ``head``: a name or a scikit-learn classifier.
+
+    The penalty of the linear SVM is relative to the mean squared norm of the features, so
+    that the scale of the data does not matter.
+    """
+    if head == "svm":
+        mean_square = float(np.einsum("ij,ij->", features, features, dtype=np.float64))
+        mean_square /= len(features)
+        return SVC(kernel="linear", C=1 / max(mean_square, np.finfo(float).tiny), break_ties=True)
+    if head == "nn":
+        return KNeighborsClassifier(n_neighbors=3)
+    chosen = clone(head)
+    if random_state is not None and "random_state" in chosen.get_params():
+        chosen.set_params(random_state=random_state)
+    return chosen
+
+
+def class_scores(classifier: Any, features: Array, n_columns: int) -> Array:
+    """Return scores, n × n_columns, whose row maximum is the classifier's prediction.
+
+    Classes are column numbers. A column whose class was not in the training data is put 1
+    below the lowest score of its row.
+    """
+    if hasattr(classifier, "decision_function"):
+        found = classifier.decision_function(features)
+        found = np.stack([-found, found], axis=1) if found.ndim == 1 else found
+    elif hasattr(classifier, "predict_proba"):
+        found = classifier.predict_proba(features)
+    else:
+        found = (classifier.predict(features)[:, None] == classifier.classes_).astype(float)
+    found = found.astype(features.dtype, copy=False)
+    scores = np.tile(found.min(axis=1, keepdims=True) - 1, (1, n_columns))
+    scores[:, classifier.classes_] = found
+    return scores
+
+
+def linear_scores(codes: Array, W: Array, n_columns: int) -> Array:
+    """Return the scores of the learnt classifier W on shared codes, one column a class."""
+    found = codes @ W[:, : codes.shape[1]].T.astype(codes.dtype, copy=False)
+    scores = np.tile(found.min(axis=1, keepdims=True) - 1, (1, n_columns))
+    scores[:, : found.shape[1]] = found
+    return scores

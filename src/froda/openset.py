@@ -1,0 +1,59 @@
+"""From codes to the unknown score and to known/unknown: the only place where that is decided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from froda.factorization.codes import PreparedCodes, block_pulls
+from froda.factorization.penalties import group_norms
+from froda.factorization.problem import Array
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Per sample: the score (higher = more surely unknown) and the decision."""
+
+    score: Array
+    is_unknown: Array
+
+
+def threshold(epsilon: float) -> float:
+    """Return the score from which on a sample counts as unknown."""
+    return 1 / (1 + epsilon)
+
+
+def judge(prepared: PreparedCodes, cross: Array, codes: Array, epsilon: float) -> Verdict:
+    """Apply the paper's rule |Tv| <= epsilon |Tu| and give every sample a score without ties.
+
+    The score is |Tu| / (|Tv| + |Tu|), which lies in [0, 1] and grows as the paper's ratio
+    |Tv|/|Tu| falls. Many samples have a group that is exactly zero; these are ordered by
+    how far that group is from entering: a zero shared group adds 1 - 2|r_v|/lam, a zero
+    private group subtracts 1 - 2|r_u|/lam, r being what the group would have to fit. Both
+    corrections vanish where the group enters, so the score is continuous and lies in
+    [-1, 2]. Where both groups are zero the sample counts as unknown.
+    """
+    norms = group_norms(codes, prepared.widths)
+    shared, private = norms[:, 0], norms[:, 1]
+    both = shared + private
+    share = np.divide(private, both, out=np.ones_like(both), where=both > 0)
+    idle = np.clip(1 - 2 * block_pulls(prepared, cross, codes) / prepared.lam, 0, 1)
+    score = share + np.where(shared == 0, idle[:, 0], 0) - np.where(private == 0, idle[:, 1], 0)
+    is_unknown = shared <= epsilon * private
+    return Verdict(score, is_unknown)
+
+
+def overrule(scores: Array, verdict: Verdict, epsilon: float) -> Array:
+    """Let the flag decide: lift the unknown column (the last) to the top where it is set.
+
+    Elsewhere the unknown column stays below the best other class, or where the
+    classifier put it if it knows the class. The distance from the threshold sets the margin.
+    """
+    scores = scores.copy()
+    best = scores[:, :-1].max(axis=1)
+    margin = verdict.score - threshold(epsilon)
+    tiny = np.finfo(scores.dtype).eps * np.maximum(1, np.abs(best))
+    lifted = np.maximum(best, scores[:, -1]) + np.maximum(margin, 2 * tiny)
+    scores[verdict.is_unknown, -1] = lifted[verdict.is_unknown]
+    return scores

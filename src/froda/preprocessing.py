@@ -1,0 +1,118 @@
+"""From raw features to the coordinates in which the factorisation works.
+
+Each row divided by its sum of absolute values, each column standardised within its
+domain, each row divided by its norm, then a PCA of source and target together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.sparsefuncs import mean_variance_axis
+
+from froda.factorization.problem import Array
+from froda.pca import Principal, principal_axes
+from froda.rows import Rows
+
+
+@dataclass(frozen=True)
+class RowSettings:
+    """Which of the steps before the joint PCA are taken."""
+
+    row_sum: bool = True
+    zscore: bool = True
+    unit_norm: bool = True
+
+
+@dataclass(frozen=True)
+class DomainScale:
+    """Column mean and reciprocal deviation of one domain; constant columns get 0."""
+
+    mean: Array
+    inverse_deviation: Array
+
+
+@dataclass(frozen=True)
+class Preprocessor:
+    """Everything needed to bring new target rows into the coordinates of the fit."""
+
+    settings: RowSettings
+    source_scale: DomainScale | None
+    target_scale: DomainScale | None
+    principal: Principal | None
+
+    def transform_target(self, X: Any) -> Array:
+        """Return new target rows in the coordinates of the fit."""
+        rows = _prepare_rows(X, self.settings, self.target_scale)
+        return rows.toarray() if self.principal is None else self.principal.project(rows)
+
+
+def fit_preprocessor(
+    Xs: Any, Xt: Any, settings: RowSettings, variance: float | None
+) -> tuple[Preprocessor, Array, Array]:
+    """Return the preprocessor and both domains in its coordinates.
+
+    ``variance`` is the share that the joint PCA keeps; None leaves the PCA out. Each
+    domain's statistics are taken from the rows that are given and from nothing else.
+    """
+    summed_source, summed_target = _divide_by_sums(Xs, settings), _divide_by_sums(Xt, settings)
+    source_scale = _domain_scale(summed_source) if settings.zscore else None
+    target_scale = _domain_scale(summed_target) if settings.zscore else None
+    source = _scale_rows(summed_source, settings, source_scale)
+    target = _scale_rows(summed_target, settings, target_scale)
+    if variance is None:
+        preprocessor = Preprocessor(settings, source_scale, target_scale, None)
+        return preprocessor, source.toarray(), target.toarray()
+    principal, (Zs, Zt) = principal_axes([source, target], variance)
+    return Preprocessor(settings, source_scale, target_scale, principal), Zs, Zt
+
+
+def _prepare_rows(X: Any, settings: RowSettings, scale: DomainScale | None) -> Rows:
+    """Apply all row steps with given column statistics."""
+    return _scale_rows(_divide_by_sums(X, settings), settings, scale)
+
+
+def _divide_by_sums(X: Any, settings: RowSettings) -> Any:
+    """Divide each row by its sum of absolute values; zero rows stay zero."""
+    if not settings.row_sum:
+        return X
+    sums = np.asarray(abs(X).sum(axis=1)).ravel()
+    factors = _reciprocal(sums)
+    return sparse.diags_array(factors) @ X if sparse.issparse(X) else X * factors[:, None]
+
+
+def _domain_scale(X: Any) -> DomainScale:
+    """Return column statistics; a column that is constant up to rounding counts as constant."""
+    if sparse.issparse(X):
+        mean, variance = mean_variance_axis(X.tocsr(), axis=0)
+    else:
+        mean = X.mean(axis=0, dtype=np.float64)
+        variance = X.var(axis=0, dtype=np.float64, mean=mean[None, :])
+    eps = float(np.finfo(X.dtype).eps)
+    rounding = (X.shape[0] * eps * mean) ** 2 + X.shape[0] * eps**2 * mean**2
+    deviation = np.where(variance > rounding, np.sqrt(variance), 0.0)
+    return DomainScale(mean.astype(X.dtype), _reciprocal(deviation).astype(X.dtype))
+
+
+def _scale_rows(X: Any, settings: RowSettings, scale: DomainScale | None) -> Rows:
+    """Standardise columns and normalise rows: at once for dense rows, pending for sparse."""
+    rows = Rows(X.tocsr() if sparse.issparse(X) else X)
+    if scale is not None and sparse.issparse(X):
+        scaled = (X @ sparse.diags_array(scale.inverse_deviation)).tocsr()
+        rows = Rows(scaled, shift=scale.mean * scale.inverse_deviation)
+    elif scale is not None:
+        rows = Rows((X - scale.mean) * scale.inverse_deviation)
+    if not settings.unit_norm:
+        return rows
+    factors = _reciprocal(np.sqrt(rows.square_norms())).astype(rows.dtype, copy=False)
+    if sparse.issparse(X):
+        return Rows(rows.matrix, rows.shift, factors)
+    return Rows(rows.matrix * factors[:, None])
+
+
+def _reciprocal(values: Array) -> Array:
+    """Return 1/values, and 0 where a value is 0."""
+    return np.divide(1, values, out=np.zeros_like(values), where=values > 0)

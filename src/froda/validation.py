@@ -1,0 +1,189 @@
+"""What comes through the door: data, labels and settings are checked here and nowhere else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from froda.factorization.problem import Array
+
+_FLOATS = (np.float64, np.float32)
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Source labels as column numbers: 0..C-1 for known classes, C for the unknown label."""
+
+    classes: Array  # the known classes in order, then the unknown label
+    numbers: Array
+
+    @property
+    def n_known(self) -> int:
+        """Return the number of known classes."""
+        return len(self.classes) - 1
+
+    @property
+    def is_unknown(self) -> Array:
+        """Return the mask of source rows that carry the unknown label."""
+        mask: Array = self.numbers == self.n_known
+        return mask
+
+
+@dataclass(frozen=True)
+class Domains:
+    """Checked source and target; ``is_closed_set`` where no target was given."""
+
+    source: Any
+    labels: Labels
+    target: Any
+    is_closed_set: bool
+
+
+def check_fit_data(
+    estimator: Any, X: Any, y: Any, X_target: Any, unknown_label: Any, keep_unknown: bool
+) -> Domains:
+    """Check all arrays of a fit; leave source rows with the unknown label out unless kept."""
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None: "
+            "give one label for each row of X."
+        )
+    X, y = validate_data(
+        estimator,
+        X,
+        y,
+        accept_sparse="csr",
+        dtype=_FLOATS,
+        ensure_min_samples=2,
+        ensure_min_features=2,
+    )
+    check_classification_targets(y)
+    labels = number_labels(np.asarray(y), unknown_label)
+    if labels.is_unknown.any() and not keep_unknown:
+        known = ~labels.is_unknown
+        X, labels = X[known], Labels(labels.classes, labels.numbers[known])
+    if X_target is None:
+        return Domains(X, labels, X, True)
+    target = check_target(estimator, X_target, "X_target", min_samples=2)
+    dtype = np.result_type(X.dtype, target.dtype)
+    return Domains(
+        X.astype(dtype, copy=False), labels, target.astype(dtype, copy=False), False
+    )
+
+
+def check_target(estimator: Any, X: Any, name: str, min_samples: int = 1) -> Any:
+    """Check rows of the target domain against what ``fit`` has seen of the source."""
+    shape = getattr(X, "shape", None)
+    expected = estimator.n_features_in_
+    if shape is not None and len(shape) == 2 and shape[1] != expected:
+        raise ValueError(
+            f"{name} has {shape[1]} features, but {type(estimator).__name__} is expecting "
+            f"{expected} features as input: source and target must be described by the same "
+            "columns in the same order."
+        )
+    if shape is not None and len(shape) == 2 and shape[0] < min_samples:
+        raise ValueError(
+            f"Found array with {shape[0]} sample(s) (shape={tuple(shape)}) while a minimum of "
+            f"{min_samples} is required: {name} holds the unlabelled target samples."
+        )
+    return validate_data(
+        estimator,
+        X,
+        reset=False,
+        accept_sparse="csr",
+        dtype=_FLOATS,
+        ensure_min_samples=min_samples,
+    )
+
+
+def number_labels(y: Array, unknown_label: Any) -> Labels:
+    """Turn labels into column numbers, the unknown label last."""
+    unknown = _resolve_unknown_label(y, unknown_label)
+    known = np.unique(y[y != unknown])
+    if len(known) < 2:
+        seen = ", ".join(repr(label) for label in known.tolist()) or "none"
+        hint = (
+            f" Rows labelled {unknown!r} count as source samples of unknown classes; if "
+            f"{unknown!r} is a real class of yours, choose another unknown_label."
+            if np.any(y == unknown)
+            else ""
+        )
+        raise ValueError(
+            f"y must hold at least two known classes, got {len(known)} class ({seen}).{hint}"
+        )
+    if unknown_label is None and unknown == -1 and np.any(known < 0):
+        raise ValueError(
+            "-1 would mean 'unknown', but y has other negative labels "
+            f"({known[known < 0].tolist()}), so -1 may be a real class: set unknown_label to a "
+            "value that is not a class."
+        )
+    classes = np.append(known, np.asarray([unknown], dtype=_common_dtype(known, unknown)))
+    numbers = np.searchsorted(known, y)
+    numbers[y == unknown] = len(known)
+    return Labels(classes, numbers)
+
+
+def _common_dtype(known: Array, unknown: Any) -> np.dtype[Any]:
+    """Return a dtype that holds the known labels and the unknown one."""
+    if known.dtype.kind == "O":
+        return np.dtype(object)
+    if known.dtype.kind == "u":
+        return np.dtype(np.int64)
+    return np.result_type(known.dtype, np.asarray(unknown).dtype)
+
+
+def _resolve_unknown_label(y: Array, unknown_label: Any) -> Any:
+    """Return the unknown label: the given one, else -1 or "unknown" by the type of y."""
+    if y.dtype.kind == "b":
+        raise ValueError(
+            "y is boolean, which leaves no value for 'unknown': use 0 and 1, or strings."
+        )
+    is_text = y.dtype.kind in "US" or (
+        y.dtype.kind == "O" and all(isinstance(label, str) for label in y)
+    )
+    if unknown_label is None:
+        return "unknown" if is_text else -1
+    if is_text != isinstance(unknown_label, str):
+        raise ValueError(
+            f"unknown_label={unknown_label!r} does not go with labels such as {y[0]!r}: choose a "
+            f"{'string' if is_text else 'number'} that is not a class."
+        )
+    if not is_text and unknown_label != unknown_label:
+        raise ValueError("unknown_label is NaN: choose a number that can be compared.")
+    return unknown_label
+
+
+def check_positive(name: str, value: Any, *, zero: bool = False) -> None:
+    """Require a finite number above 0 (or from 0 on)."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(value)
+    if not is_number or value < 0 or (value == 0 and not zero):
+        bound = "at least 0" if zero else "above 0"
+        raise ValueError(f"{name} must be a finite number {bound}, got {value!r}.")
+
+
+def check_count(name: str, value: Any, least: int = 1) -> None:
+    """Require a whole number of at least ``least``."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Require one of the given words."""
+    if value not in choices:
+        allowed = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} must be one of {allowed}, got {value!r}.")
+
+
+def check_share(name: str, value: Any) -> None:
+    """Require None or a share in (0, 1]."""
+    if value is None:
+        return
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < value <= 1:
+        raise ValueError(f"{name} must be None or a number in (0, 1], got {value!r}.")
+
+
