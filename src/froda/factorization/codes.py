@@ -11,13 +11,15 @@ elsewhere t_g = Q [z s / (s e + lam/2)], where s = |t_g| is the root of
     φ(s) = Σ_k z_k² / (s e_k + lam/2)² = 1.
 
 φ^(-1/2) is concave and increasing, so Newton's method on φ^(-1/2) - 1 climbs to the root
-from the left without overshooting. Blocks alternate until the optimality conditions hold.
+from the left without overshooting. Blocks alternate until the optimality conditions hold;
+where the two subspaces are close this is slow, and extrapolation makes it fast.
 The data enter only through ``cross`` = X B and the Gram matrix BᵀB.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +27,7 @@ from froda.factorization.penalties import group_slices, optimality_distance, row
 from froda.factorization.problem import Array
 
 _NEWTON_STEPS = 60
+_ACCELERATED_SWEEPS = 200
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ def update(
     start: Array | None = None,
     *,
     tol: float | None = None,
-    max_sweeps: int = 2_000,
+    max_sweeps: int = 10_000,
 ) -> Array:
     """Return the optimal codes, n × width.
 
@@ -76,71 +79,157 @@ def update(
     targets = cross @ rotation
     codes = np.zeros_like(targets) if start is None else start @ rotation
     limits = tol * np.maximum(prepared.lam, 2 * row_norms(targets))
-    rows = np.arange(len(targets))
-    active, aims, bounds = codes, targets, limits
-    for _ in range(max_sweeps):
-        violation = _sweep(prepared, active, aims)
-        if active is not codes:
-            codes[rows] = active
-        unfinished = violation > bounds
-        if not unfinished.any():
+    couplings = _couplings(prepared, dtype)
+    rows, active = np.arange(len(targets)), codes
+    memory = _Extrapolation(prepared.widths[0])
+    for sweep in range(max_sweeps):
+        memory.before(active)
+        violation = _sweep(prepared, couplings, active, targets)
+        unfinished = violation > limits
+        n_unfinished = np.count_nonzero(unfinished)
+        if n_unfinished == 0:
             break
-        if len(unfinished) > 2 * np.count_nonzero(unfinished) or active is codes:
-            rows = rows[unfinished]
-            active, aims, bounds = codes[rows], targets[rows], limits[rows]
+        if 4 * n_unfinished <= 3 * len(active):
+            if active is not codes:
+                codes[rows] = active
+            rows, active = rows[unfinished], active[unfinished]
+            targets, limits = targets[unfinished], limits[unfinished]
+            memory.keep(unfinished)
+        if sweep < _ACCELERATED_SWEEPS:
+            memory.after(active)
+    if active is not codes:
+        codes[rows] = active
     return codes @ rotation.T
 
 
-def _sweep(prepared: PreparedCodes, codes: Array, targets: Array) -> Array:
-    """Update each block of ``codes`` in place; return how far earlier blocks are now off."""
+def _couplings(prepared: PreparedCodes, dtype: np.dtype[Any]) -> list[Array]:
+    """Return, for each block, its columns of the rotated Gram matrix without its own rows."""
+    couplings = []
+    for part in group_slices(prepared.widths):
+        coupling = prepared.rotated_gram[:, part].astype(dtype)
+        coupling[part] = 0
+        couplings.append(coupling)
+    return couplings
+
+
+def _sweep(
+    prepared: PreparedCodes, couplings: list[Array], codes: Array, targets: Array
+) -> Array:
+    """Update each block of ``codes`` in place; return a bound on the distance from optimality.
+
+    A block is off by what Newton's method left, and by the movement of the blocks after it.
+    """
     parts = group_slices(prepared.widths)
     moved = np.zeros_like(codes)
-    for part, spectrum in zip(parts, prepared.eigenvalues, strict=True):
-        coupling = prepared.rotated_gram[:, part].astype(codes.dtype)
-        coupling[part] = 0
+    violation = np.zeros(len(codes), dtype=codes.dtype)
+    for part, spectrum, coupling in zip(parts, prepared.eigenvalues, couplings, strict=True):
         pull = targets[:, part] - codes @ coupling
-        new = solve_block(pull, spectrum.astype(codes.dtype), prepared.lam, codes[:, part])
+        new, residual = solve_block(
+            pull, spectrum.astype(codes.dtype, copy=False), prepared.lam, codes[:, part]
+        )
+        violation = np.maximum(violation, residual)
         moved[:, part] = new - codes[:, part]
         codes[:, part] = new
-    violation = np.zeros(len(codes), dtype=codes.dtype)
-    for number, part in enumerate(parts[:-1]):
+    for number, (part, coupling) in enumerate(zip(parts[:-1], couplings[:-1], strict=True)):
         later = slice(parts[number + 1].start, None)
-        disturbance = moved[:, later] @ prepared.rotated_gram[later, part].astype(codes.dtype)
-        violation = np.maximum(violation, 2 * row_norms(disturbance))
+        disturbance = 2 * row_norms(moved[:, later] @ coupling[later])
+        violation = np.maximum(violation, disturbance)
     return violation
 
 
-def solve_block(pull: Array, spectrum: Array, lam: float, start: Array) -> Array:
-    """Solve one block in its eigenbasis: min_t tᵀ diag(spectrum) t - 2 pullᵀt + lam |t|."""
+class _Extrapolation:
+    """Anderson extrapolation of the sweeps, row by row, over all blocks but the first.
+
+    A sweep is a contraction whose first block is a function of the others. From the last
+    two changes of the step, each row picks the combination that would have made its step
+    smallest. Rows with a zero group are left to the plain sweep, which ends there anyway.
+    """
+
+    def __init__(self, first_width: int) -> None:
+        self.first_width = first_width
+        self.entry: Array | None = None
+        self.image: Array | None = None
+        self.step: Array | None = None
+        self.changes: list[tuple[Array, Array]] = []
+
+    def before(self, codes: Array) -> None:
+        """Note where the sweep starts."""
+        self.entry = codes[:, self.first_width :].copy()
+
+    def keep(self, mask: Array) -> None:
+        """Drop the rows that are finished."""
+        pick = [None if a is None else a[mask] for a in (self.entry, self.image, self.step)]
+        self.entry, self.image, self.step = pick
+        self.changes = [(images[mask], steps[mask]) for images, steps in self.changes]
+
+    def after(self, codes: Array) -> None:
+        """Move the later blocks of ``codes`` to the extrapolated point."""
+        image = codes[:, self.first_width :].copy()
+        step = image - self.entry
+        if self.image is not None and self.step is not None:
+            self.changes = [*self.changes[-1:], (image - self.image, step - self.step)]
+        self.image, self.step = image, step
+        if len(self.changes) < 2:
+            return
+        (images_1, steps_1), (images_2, steps_2) = self.changes
+        a, b, c = (_dots(*pair) for pair in ((steps_1, steps_1), (steps_1, steps_2), (steps_2, steps_2)))
+        right_1, right_2 = _dots(steps_1, step), _dots(steps_2, step)
+        determinant = a * c - b * b
+        usable = determinant > 1e-10 * a * c
+        usable &= (row_norms(image) > 0) & (row_norms(codes[:, : self.first_width]) > 0)
+        safe = np.where(usable, determinant, 1)
+        weight_1 = np.where(usable, (c * right_1 - b * right_2) / safe, 0)
+        weight_2 = np.where(usable, (a * right_2 - b * right_1) / safe, 0)
+        codes[:, self.first_width :] -= weight_1[:, None] * images_1 + weight_2[:, None] * images_2
+
+
+def _dots(left: Array, right: Array) -> Array:
+    """Return the inner product of each pair of rows."""
+    products: Array = np.einsum("ij,ij->i", left, right)
+    return products
+
+
+def solve_block(pull: Array, spectrum: Array, lam: float, start: Array) -> tuple[Array, Array]:
+    """Solve one block in its eigenbasis: min_t tᵀ diag(spectrum) t - 2 pullᵀt + lam |t|.
+
+    Returns the block and each row's distance from optimality, lam | |t|/s - 1 |, where s is
+    the root that Newton's method found.
+    """
     half = lam / 2
     solved = np.zeros_like(pull)
-    squares = pull * pull
-    nonzero = np.flatnonzero(squares.sum(axis=1) > half * half)
+    residual = np.zeros(len(pull), dtype=pull.dtype)
+    nonzero = np.flatnonzero(row_norms(pull) > half)
     if len(nonzero) == 0:
-        return solved
+        return solved, residual
     everyone = len(nonzero) == len(pull)
-    squares = squares if everyone else squares[nonzero]
-    norms = row_norms(start if everyone else start[nonzero])
-    sizes = _secular_root(squares, spectrum, half, norms)
-    weights = sizes[:, None] / (sizes[:, None] * spectrum + half)
+    pulls = pull if everyone else pull[nonzero]
+    sizes = _secular_root(pulls, spectrum, half, row_norms(start if everyone else start[nonzero]))
+    blocks = pulls * (sizes[:, None] / (sizes[:, None] * spectrum + half))
+    gaps = lam * np.abs(row_norms(blocks) / sizes - 1)
     if everyone:
-        return pull * weights
-    solved[nonzero] = pull[nonzero] * weights
-    return solved
+        return blocks, gaps
+    solved[nonzero], residual[nonzero] = blocks, gaps
+    return solved, residual
 
 
-def _secular_root(squares: Array, spectrum: Array, half: float, start: Array) -> Array:
-    """Return the positive root s of Σ squares / (s spectrum + half)² = 1 for each row."""
-    sizes = np.maximum(start, 0)
-    accuracy = 16 * np.finfo(squares.dtype).eps
+def _secular_root(pull: Array, spectrum: Array, half: float, start: Array) -> Array:
+    """Return the positive root s of Σ pull² / (s spectrum + half)² = 1 for each row.
+
+    The last step is taken from within 1e-4 of the root, which Newton's method squares;
+    warm starts make up for the rest in the next sweep.
+    """
+    sizes = start
     for _ in range(_NEWTON_STEPS):
-        inverse = 1 / (sizes[:, None] * spectrum + half)
-        terms = squares * inverse * inverse
-        total = terms.sum(axis=1)
-        if np.all(np.abs(total - 1) <= accuracy):
+        denominator = sizes[:, None] * spectrum
+        denominator += half
+        ratio = pull / denominator
+        total = _dots(ratio, ratio)
+        ratio *= ratio
+        ratio /= denominator
+        step = total * (np.sqrt(total) - 1) / (ratio @ spectrum)
+        sizes = np.maximum(sizes + step, 0)
+        if np.abs(total - 1).max() <= 1e-4:
             break
-        slope = (terms * inverse) @ spectrum
-        sizes = np.maximum(sizes + total * (np.sqrt(total) - 1) / slope, 0)
     return sizes
 
 
