@@ -36,7 +36,12 @@ from froda.factorization.initialize import StartingPoint
 from froda.factorization.objective import evaluate_directly
 from froda.factorization.problem import Array, Factors, Problem
 
-CODE_SOLVERS = ("spams", "spams-defaults", "fista")
+try:
+    import spams
+except ImportError:
+    spams = None
+
+CODE_SOLVERS = ("fista",) if spams is None else ("spams", "fista", "spams-defaults")
 _DUAL_OPTIONS = {"maxiter": 1_000, "maxfun": 10_000, "maxcor": 20, "ftol": 0.0, "gtol": 1e-6}
 _DUAL_FLOOR = 1e-12
 _FISTA_STEPS = 20_000
@@ -49,7 +54,7 @@ _GRADIENT_ACCURACY = 1e-9
 class Settings:
     """Which solver the code steps use, and on how many threads SPAMS may run."""
 
-    code_solver: str = "spams"
+    code_solver: str = CODE_SOLVERS[0]
     n_threads: int = 1
 
 
@@ -207,8 +212,8 @@ def _spams_codes(
     settings: Settings,
 ) -> Array:
     """Call ``spams.fistaFlat``; samples are columns there, matrices in Fortran order."""
-    import spams  # noqa: PLC0415 - only those who ask for it need it
-
+    if spams is None:
+        raise ImportError("spams is not installed: pip install spams-bin, or take 'fista'.")
     options: dict[str, Any] = {"max_it": 10_000}
     if settings.code_solver == "spams":
         options |= {"tol": 1e-8, "it0": 10, "compute_gram": True, "fixed_step": True}

@@ -24,9 +24,7 @@ class Principal:
         return (rows @ self.axes) - self.mean @ self.axes
 
 
-def principal_axes(
-    blocks: Sequence[Rows], variance: float = 1.0
-) -> tuple[Principal, list[Array]]:
+def principal_axes(blocks: Sequence[Rows], variance: float = 1.0) -> tuple[Principal, list[Array]]:
     """Return the leading axes that hold ``variance`` of the variance, and each block on them.
 
     With n rows in all, the n × n Gram matrix is diagonalised when n < D, the D × D

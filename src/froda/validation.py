@@ -45,7 +45,7 @@ class Domains:
 
 
 def check_fit_data(
-    estimator: Any, X: Any, y: Any, X_target: Any, unknown_label: Any, keep_unknown: bool
+    estimator: Any, X: Any, y: Any, X_target: Any, *, unknown_label: Any, keep_unknown: bool
 ) -> Domains:
     """Check all arrays of a fit; leave source rows with the unknown label out unless kept."""
     if y is None:
@@ -71,9 +71,7 @@ def check_fit_data(
         return Domains(X, labels, X, True)
     target = check_target(estimator, X_target, "X_target", min_samples=2)
     dtype = np.result_type(X.dtype, target.dtype)
-    return Domains(
-        X.astype(dtype, copy=False), labels, target.astype(dtype, copy=False), False
-    )
+    return Domains(X.astype(dtype, copy=False), labels, target.astype(dtype, copy=False), False)
 
 
 def check_target(estimator: Any, X: Any, name: str, min_samples: int = 1) -> Any:
@@ -153,15 +151,15 @@ def _resolve_unknown_label(y: Array, unknown_label: Any) -> Any:
             f"unknown_label={unknown_label!r} does not go with labels such as {y[0]!r}: choose a "
             f"{'string' if is_text else 'number'} that is not a class."
         )
-    if not is_text and unknown_label != unknown_label:
+    if not is_text and np.isnan(unknown_label):
         raise ValueError("unknown_label is NaN: choose a number that can be compared.")
     return unknown_label
 
 
 def check_positive(name: str, value: Any, *, zero: bool = False) -> None:
     """Require a finite number above 0 (or from 0 on)."""
-    is_number = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(value)
-    if not is_number or value < 0 or (value == 0 and not zero):
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not np.isfinite(value) or value < 0 or (value == 0 and not zero):
         bound = "at least 0" if zero else "above 0"
         raise ValueError(f"{name} must be a finite number {bound}, got {value!r}.")
 
@@ -183,7 +181,6 @@ def check_share(name: str, value: Any) -> None:
     """Require None or a share in (0, 1]."""
     if value is None:
         return
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < value <= 1:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not 0 < float(value) <= 1:
         raise ValueError(f"{name} must be None or a number in (0, 1], got {value!r}.")
-
-

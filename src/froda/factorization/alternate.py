@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from froda.factorization import bases, classifier, codes, penalties, source
-from froda.factorization.initialize import StartingPoint
 from froda.factorization.constraints import column_norms
+from froda.factorization.initialize import StartingPoint
 from froda.factorization.objective import Terms, fit_term, label_term
 from froda.factorization.problem import (
     Array,
@@ -88,7 +88,7 @@ def blocks(problem: Problem) -> Iterator[tuple[str, Block]]:
 
 
 def _solve_basis(
-    problem: Problem, state: State, name: str, gram: Array, cross: Array, others: list[Array]
+    problem: Problem, state: State, name: str, *, gram: Array, cross: Array, others: list[Array]
 ) -> tuple[Array, dict[str, Array]]:
     """Solve for one basis; ``others`` are the bases that share the total limit with it."""
     current: Array = getattr(state.factors, name)
@@ -109,7 +109,7 @@ def update_private(problem: Problem, state: State) -> State:
     coupling = stats.gram[:width, width:].astype(problem.dtype, copy=False)
     cross = stats.cross[:, width:] - factors.V @ coupling
     others = [factors.V] if problem.has_source_private else []
-    U, multipliers = _solve_basis(problem, state, "U", gram, cross, others)
+    U, multipliers = _solve_basis(problem, state, "U", gram=gram, cross=cross, others=others)
     return _with_target_basis(problem, state, replace(factors, U=U), multipliers)
 
 
@@ -121,7 +121,7 @@ def update_source_private(problem: Problem, state: State) -> State:
     gram = stats.gram[width:, width:]
     coupling = stats.gram[:width, width:].astype(problem.dtype, copy=False)
     cross = stats.cross[:, width:] - factors.V @ coupling
-    U2, multipliers = _solve_basis(problem, state, "U2", gram, cross, [factors.V])
+    U2, multipliers = _solve_basis(problem, state, "U2", gram=gram, cross=cross, others=[factors.V])
     return _with_source_basis(problem, state, replace(factors, U2=U2), multipliers)
 
 
@@ -138,7 +138,7 @@ def update_shared(problem: Problem, state: State) -> State:
         coupling = from_source.gram[width:, :width].astype(problem.dtype, copy=False)
         cross = cross - alpha * (factors.U2 @ coupling)
         others = [factors.U, factors.U2]
-    V, multipliers = _solve_basis(problem, state, "V", gram, cross, others)
+    V, multipliers = _solve_basis(problem, state, "V", gram=gram, cross=cross, others=others)
     state = _with_target_basis(problem, state, replace(factors, V=V), multipliers)
     return _with_source_basis(problem, state, state.factors, multipliers)
 
@@ -151,9 +151,7 @@ def _with_target_basis(
     gram = _gram(basis)
     fit = fit_term(problem.target_square_norm, state.target, basis, gram)
     terms = replace(state.terms, target_fit=fit)
-    return replace(
-        state, factors=factors, target_gram=gram, terms=terms, multipliers=multipliers
-    )
+    return replace(state, factors=factors, target_gram=gram, terms=terms, multipliers=multipliers)
 
 
 def _with_source_basis(
@@ -165,9 +163,7 @@ def _with_source_basis(
     gram = state.target_gram[:width, :width] if factors.U2 is None else _gram(basis)
     fit = problem.alpha * fit_term(problem.source_square_norm, state.source, basis, gram)
     terms = replace(state.terms, source_fit=fit)
-    return replace(
-        state, factors=factors, source_gram=gram, terms=terms, multipliers=multipliers
-    )
+    return replace(state, factors=factors, source_gram=gram, terms=terms, multipliers=multipliers)
 
 
 def update_target_codes(problem: Problem, state: State) -> State:

@@ -112,9 +112,7 @@ def _couplings(prepared: PreparedCodes, dtype: np.dtype[Any]) -> list[Array]:
     return couplings
 
 
-def _sweep(
-    prepared: PreparedCodes, couplings: list[Array], codes: Array, targets: Array
-) -> Array:
+def _sweep(prepared: PreparedCodes, couplings: list[Array], codes: Array, targets: Array) -> Array:
     """Update each block of ``codes`` in place; return a bound on the distance from optimality.
 
     A block is off by what Newton's method left, and by the movement of the blocks after it.
@@ -130,8 +128,8 @@ def _sweep(
         violation = np.maximum(violation, residual)
         moved[:, part] = new - codes[:, part]
         codes[:, part] = new
-    for number, (part, coupling) in enumerate(zip(parts[:-1], couplings[:-1], strict=True)):
-        later = slice(parts[number + 1].start, None)
+    for part, coupling in zip(parts[:-1], couplings[:-1], strict=True):
+        later = slice(part.stop, None)
         disturbance = 2 * row_norms(moved[:, later] @ coupling[later])
         violation = np.maximum(violation, disturbance)
     return violation
@@ -172,7 +170,9 @@ class _Extrapolation:
         if len(self.changes) < 2:
             return
         (images_1, steps_1), (images_2, steps_2) = self.changes
-        a, b, c = (_dots(*pair) for pair in ((steps_1, steps_1), (steps_1, steps_2), (steps_2, steps_2)))
+        a, b, c = (
+            _dots(*pair) for pair in ((steps_1, steps_1), (steps_1, steps_2), (steps_2, steps_2))
+        )
         right_1, right_2 = _dots(steps_1, step), _dots(steps_2, step)
         determinant = a * c - b * b
         usable = determinant > 1e-10 * a * c

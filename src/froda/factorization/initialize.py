@@ -37,9 +37,7 @@ def truncated_complement(V: Array, width: int) -> Array:
     normal = V.copy()
     normal[:n_components] += left @ right
     tail = slice(n_components, n_components + width)
-    complement: Array = -2 * normal @ np.linalg.solve(
-        normal.T @ normal, normal[tail].T
-    )
+    complement: Array = -2 * normal @ np.linalg.solve(normal.T @ normal, normal[tail].T)
     complement[np.arange(n_components, n_components + width), np.arange(width)] += 1
     return complement
 

@@ -1,4 +1,4 @@
-"""FRODA, D-FRODA and D-FRODA-U as scikit-learn estimators: check, call, store."""
+"""What the three estimators share: check, call, store; no mathematics."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _DECISIONS = ("augmented", "flag")
 _SCALINGS = ("relative", "absolute")
 
 
-class _Factorized(
+class FactorizedClassifier(
     ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator
 ):
-    """What the three estimators share."""
+    """Common door of the factorised methods: fit, predict, score, transform."""
 
     _uses_labels = False
     _uses_source_unknowns = False
@@ -88,7 +88,12 @@ class _Factorized(
         """
         self._check_settings()
         domains = check_fit_data(
-            self, X, y, X_target, self.unknown_label, self._uses_source_unknowns
+            self,
+            X,
+            y,
+            X_target,
+            unknown_label=self.unknown_label,
+            keep_unknown=self._uses_source_unknowns,
         )
         n_left_out = len(np.asarray(y)) - len(domains.labels.numbers)
         if n_left_out:
@@ -266,8 +271,7 @@ class _Factorized(
             flagged = target[self.unknown_mask_]
             features = np.vstack([features, flagged])
             numbers = np.append(numbers, np.full(len(flagged), domains.labels.n_known))
-        self.classifier_ = make_head(self.head, features, self.random_state)
-        self.classifier_.fit(features, numbers)
+        self.classifier_ = make_head(self.head, features, self.random_state).fit(features, numbers)
 
     def _code(self, X: Any) -> tuple[Array, Array]:
         """Return preprocessed target samples and their codes with the bases fixed."""
