@@ -1,5 +1,9 @@
 """Open-set domain adaptation for scikit-learn users."""
 
+from importlib.metadata import version
+
 from froda.estimators import DFRODA, DFRODAU, FRODA
 
-__all__ = ["DFRODA", "DFRODAU", "FRODA"]
+__version__ = version("froda")
+
+__all__ = ["DFRODA", "DFRODAU", "FRODA", "__version__"]

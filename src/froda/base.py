@@ -31,6 +31,7 @@ from froda.validation import (
     check_choice,
     check_count,
     check_fit_data,
+    check_flag,
     check_positive,
     check_share,
     check_target,
@@ -95,15 +96,15 @@ class FactorizedClassifier(
             unknown_label=self.unknown_label,
             keep_unknown=self._uses_source_unknowns,
         )
+        self.classes_ = domains.labels.classes
         n_left_out = len(np.asarray(y)) - len(domains.labels.numbers)
         if n_left_out:
             warnings.warn(
                 f"{type(self).__name__} leaves out {n_left_out} source rows labelled "
-                f"{domains.labels.classes[-1]!r}; DFRODAU makes use of them.",
+                f"{self.classes_[-1:].tolist()[0]!r}; DFRODAU makes use of them.",
                 UserWarning,
                 stacklevel=2,
             )
-        self.classes_ = domains.labels.classes
         settings = RowSettings(self.row_sum, self.zscore, self.unit_norm)
         self._preprocessor, source, target = fit_preprocessor(
             domains.source, domains.target, settings, self.pca_variance
@@ -123,10 +124,13 @@ class FactorizedClassifier(
                     f"n_components must be a whole number or 'sdm', got {self.n_components!r}."
                 )
             check_count("n_components", self.n_components)
-        for name in ("alpha", "lam"):
-            check_positive(name, getattr(self, name))
-        for name in ("epsilon", "tol"):
-            check_positive(name, getattr(self, name), zero=True)
+        for name in ("alpha", "lam", "lam_source"):
+            if getattr(self, name, None) is not None or name != "lam_source":
+                check_positive(name, getattr(self, name))
+        for name in ("beta", "epsilon", "tol"):
+            check_positive(name, getattr(self, name, 0.0), zero=True)
+        for name in ("row_sum", "zscore", "unit_norm"):
+            check_flag(name, getattr(self, name))
         check_count("max_iter", self.max_iter)
         check_choice("constraint", self.constraint, CONSTRAINTS)
         check_choice("scaling", self.scaling, _SCALINGS)
@@ -144,13 +148,16 @@ class FactorizedClassifier(
         known = source[~domains.labels.is_unknown]
         source_axes = principal_axes([Rows(known)])[0].axes
         n_features = source.shape[1]
-        limit = min(source_axes.shape[1], n_features - 1)
-        if limit < 1:
-            raise ValueError(
-                f"after preprocessing the data vary along {n_features} direction(s) "
-                f"({source_axes.shape[1]} within the known source classes): two subspaces need "
-                "more. Check for constant columns and repeated rows, or switch row_sum, zscore "
-                "or unit_norm off."
+        limit = min(source_axes.shape[1], max(n_features - 1, 1))
+        if limit == 0:
+            raise ValueError("the known source rows are all the same after preprocessing.")
+        if n_features == 1:
+            warnings.warn(
+                "after preprocessing the data vary along one direction only: there is no room "
+                "for a private basis and no sample can be flagged unknown. Switch row_sum, "
+                "zscore or unit_norm off if the features have few columns.",
+                UserWarning,
+                stacklevel=3,
             )
         self.disagreement_ = np.empty(0)
         if self.n_components == "sdm":
@@ -439,13 +446,7 @@ class FactorizedClassifier(
 
 def _root_mean_square(rows: Array) -> float:
     """Return the root mean square of the row norms."""
-    size = float(np.sqrt(np.einsum("ij,ij->", rows, rows, dtype=np.float64) / len(rows)))
-    if size == 0:
-        raise ValueError(
-            "all rows of a domain are zero after preprocessing: its columns are constant. "
-            "Check the data, or switch row_sum, zscore or unit_norm off."
-        )
-    return size
+    return float(np.sqrt(np.einsum("ij,ij->", rows, rows, dtype=np.float64) / len(rows)))
 
 
 def _report_to(callback: Callback | None, verbose: Any, name: str) -> Callback | None:

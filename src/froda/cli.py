@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +17,8 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 from rich.table import Table
+
+from froda import __version__
 
 if TYPE_CHECKING:
     from froda.demo import Outcome
@@ -35,7 +36,7 @@ app = typer.Typer(
 def _print_version(wanted: bool) -> None:
     """Print the version and stop."""
     if wanted:
-        typer.echo(f"froda {version('froda')}")
+        typer.echo(f"froda {__version__}")
         raise typer.Exit
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,8 @@ def _through_rows(
     """Diagonalise the centred n × n Gram matrix; the coordinates come with it."""
     gram = np.block([[a.inner(b) for b in blocks] for a in blocks]).astype(np.float64, copy=False)
     centre = gram.mean(axis=0)
-    values, vectors = _leading(gram - centre - centre[:, None] + centre.mean(), variance)
+    centred = gram - centre - centre[:, None] + centre.mean()
+    values, vectors = _leading(centred, variance, _noise(gram, mean.dtype))
     dtype, lengths = mean.dtype, np.sqrt(values)
     edges = np.cumsum([block.shape[0] for block in blocks])[:-1]
     weights = np.split((vectors / lengths).astype(dtype, copy=False), edges)
@@ -60,17 +62,22 @@ def _through_columns(
     """Diagonalise the centred D × D second moment."""
     n_rows = sum(block.shape[0] for block in blocks)
     moment = np.asarray(sum(block.second_moment() for block in blocks), dtype=np.float64)
-    values, axes = _leading(moment - n_rows * np.outer(mean, mean), variance)
+    centred = moment - n_rows * np.outer(mean, mean)
+    values, axes = _leading(centred, variance, _noise(moment, mean.dtype))
     principal = Principal(mean, (axes * _signs(axes)).astype(mean.dtype, copy=False), values)
     return principal, [principal.project(block) for block in blocks]
 
 
-def _leading(gram: Array, variance: float) -> tuple[Array, Array]:
-    """Return the leading eigenpairs that hold ``variance`` of the trace, largest first."""
+def _noise(gram: Array, dtype: np.dtype[Any]) -> float:
+    """Return the size of eigenvalues that rounding in the given type can make of a Gram matrix."""
+    return float(10 * np.sqrt(len(gram)) * np.finfo(dtype).eps * np.trace(gram))
+
+
+def _leading(gram: Array, variance: float, noise: float) -> tuple[Array, Array]:
+    """Return the leading eigenpairs above ``noise`` that hold ``variance`` of the trace."""
     values, vectors = np.linalg.eigh(gram)
     values, vectors = values[::-1], vectors[:, ::-1]
-    positive = values > len(gram) * np.finfo(np.float64).eps * max(float(values[0]), 0.0)
-    n_positive = int(np.count_nonzero(positive))
+    n_positive = int(np.count_nonzero(values > noise))
     if n_positive == 0:
         return values[:0], vectors[:, :0]
     shares = np.cumsum(values[:n_positive]) / values[:n_positive].sum()

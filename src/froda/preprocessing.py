@@ -63,11 +63,26 @@ def fit_preprocessor(
     target_scale = _domain_scale(summed_target) if settings.zscore else None
     source = _scale_rows(summed_source, settings, source_scale)
     target = _scale_rows(summed_target, settings, target_scale)
+    _require_variation(source, "X")
+    _require_variation(target, "X_target")
     if variance is None:
         preprocessor = Preprocessor(settings, source_scale, target_scale, None)
         return preprocessor, source.toarray(), target.toarray()
     principal, (Zs, Zt) = principal_axes([source, target], variance)
     return Preprocessor(settings, source_scale, target_scale, principal), Zs, Zt
+
+
+def _require_variation(rows: Rows, name: str) -> None:
+    """Refuse a domain whose rows are all the same after preprocessing."""
+    mean_square = float(rows.square_norms().mean())
+    centre = rows.column_sums() / rows.shape[0]
+    spread = mean_square - float(centre @ centre)
+    if spread <= 100 * float(np.finfo(rows.dtype).eps) * mean_square:
+        raise ValueError(
+            f"all rows of {name} are the same after preprocessing: every column is constant, or "
+            "the rows differ only in what row_sum, zscore and unit_norm take away. Check the "
+            "data, or switch these off."
+        )
 
 
 def _prepare_rows(X: Any, settings: RowSettings, scale: DomainScale | None) -> Rows:

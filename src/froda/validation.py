@@ -89,14 +89,19 @@ def check_target(estimator: Any, X: Any, name: str, min_samples: int = 1) -> Any
             f"Found array with {shape[0]} sample(s) (shape={tuple(shape)}) while a minimum of "
             f"{min_samples} is required: {name} holds the unlabelled target samples."
         )
-    return validate_data(
-        estimator,
-        X,
-        reset=False,
-        accept_sparse="csr",
-        dtype=_FLOATS,
-        ensure_min_samples=min_samples,
-    )
+    try:
+        return validate_data(
+            estimator,
+            X,
+            reset=False,
+            accept_sparse="csr",
+            dtype=_FLOATS,
+            ensure_min_samples=min_samples,
+        )
+    except ValueError as error:
+        if name == "X":
+            raise
+        raise ValueError(f"{name}: {error}") from error
 
 
 def number_labels(y: Array, unknown_label: Any) -> Labels:
@@ -175,6 +180,12 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     if value not in choices:
         allowed = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be one of {allowed}, got {value!r}.")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Require True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {value!r}.")
 
 
 def check_share(name: str, value: Any) -> None:

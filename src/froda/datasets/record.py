@@ -11,7 +11,7 @@ from froda.factorization.problem import Array
 class OpenSetTask:
     """Labelled source, unlabelled target, and the target labels for the judge.
 
-    Attributes
+    Parameters
     ----------
     X : array of shape (n_source, n_features)
         Source samples.

@@ -122,7 +122,7 @@ class Stats:
 class Record:
     """State of the outer loop after one full iteration, as handed to callbacks.
 
-    Attributes
+    Parameters
     ----------
     iteration : int
         Number of the iteration, from 1.

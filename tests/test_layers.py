@@ -1,0 +1,76 @@
+"""Imports go one way, and heavy packages stay where they belong."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import froda
+
+ROOT = Path(froda.__file__).parent
+
+# A module may import those in its own layer and in the layers before it.
+LAYERS = [
+    ["factorization.problem", "factorization", "extras"],
+    ["factorization.penalties", "factorization.constraints", "factorization.linear", "rows"],
+    ["factorization.objective", "factorization.initialize", "pca", "dimension"],
+    ["factorization.bases", "factorization.codes", "factorization.source"],
+    ["factorization.classifier", "preprocessing", "metrics", "validation", "docstrings"],
+    ["factorization.alternate", "openset", "heads"],
+    ["base"],
+    ["estimators", "datasets.record"],
+    ["__init__", "datasets.digits", "datasets", "plots"],
+    ["demo"],
+    ["cli"],
+]
+ORDER = {module: number for number, layer in enumerate(LAYERS) for module in layer}
+
+ALLOWED_ONLY_IN = {"matplotlib": {"plots"}, "torch": set(), "dask": set(), "typer": {"cli"}}
+
+
+def module_name(path: Path) -> str:
+    """Return the dotted name below the package."""
+    parts = list(path.relative_to(ROOT).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+
+
+def imports_of(path: Path) -> set[str]:
+    """Return every module that the file imports, wherever in the file."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+FILES = sorted(ROOT.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=module_name)
+def test_imports_go_one_way(path):
+    name = module_name(path)
+    assert name in ORDER, f"{name} has no layer: put it into LAYERS"
+    own = {found.removeprefix("froda.") for found in imports_of(path) if "froda." in found}
+    later = {found for found in own if ORDER.get(found, -1) > ORDER[name]}
+    assert not later, f"{name} imports from later layers: {later}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=module_name)
+def test_optional_packages_stay_in_their_modules(path):
+    roots = {found.partition(".")[0] for found in imports_of(path)}
+    for package, modules in ALLOWED_ONLY_IN.items():
+        assert package not in roots or module_name(path) in modules
+
+
+def test_import_is_light():
+    code = "import sys, froda; print([m for m in ('matplotlib', 'torch', 'typer', 'mlxtend') if m in sys.modules])"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "[]"
