@@ -46,7 +46,8 @@ Block = Callable[[Problem, State], State]
 
 def _gram(basis: Array) -> Array:
     """Return basisᵀ basis in float64."""
-    return (basis.T @ basis).astype(np.float64, copy=False)
+    basis = basis.astype(np.float64, copy=False)
+    return basis.T @ basis
 
 
 def start(problem: Problem, point: StartingPoint) -> State:
@@ -170,7 +171,9 @@ def update_target_codes(problem: Problem, state: State) -> State:
     """Update T (eq. 4)."""
     factors = state.factors
     basis = factors.target_basis
-    prepared = codes.prepare(state.target_gram, factors.target_widths, problem.lam)
+    prepared = codes.prepare(
+        state.target_gram, factors.target_widths, problem.lam, problem.rounding
+    )
     T = codes.update(prepared, problem.Xt @ basis, factors.T)
     stats = Stats.of(problem.Xt, T)
     terms = replace(
@@ -189,11 +192,11 @@ def update_source_codes(problem: Problem, state: State) -> State:
     cross = source.stacked_cross(problem, problem.Xs @ basis, factors.W)
     penalty = 0.0
     if problem.has_source_private:
-        prepared = codes.prepare(gram, factors.source_widths, problem.lam_source)
+        prepared = codes.prepare(gram, factors.source_widths, problem.lam_source, problem.rounding)
         S = codes.update(prepared, cross, factors.S)
         penalty = penalties.value(S, factors.source_widths, problem.lam_source)
     else:
-        S = source.update(source.prepare(gram), cross, factors.S)
+        S = source.update(source.prepare(gram, problem.rounding), cross, factors.S)
     stats = Stats.of(problem.Xs, S, problem.Y)
     fit = fit_term(problem.source_square_norm, stats, basis, state.source_gram)
     terms = replace(
@@ -210,7 +213,8 @@ def update_classifier(problem: Problem, state: State) -> State:
     stats = state.source
     if stats.label_cross is None:
         return state
-    W = classifier.update(classifier.prepare(stats.gram), stats.label_cross, state.factors.W)
+    prepared = classifier.prepare(stats.gram, problem.rounding)
+    W = classifier.update(prepared, stats.label_cross, state.factors.W)
     terms = replace(state.terms, label_fit=label_term(problem, stats, W))
     return replace(state, factors=replace(state.factors, W=W), terms=terms)
 

@@ -11,13 +11,15 @@ never touches D. The Newton step is taken on |V_j|⁻¹ - 1, nearly linear in Λ
 plain Newton step, a sure descent, in reserve.
 
 Total: V lies in the span of H, so with the thin factorisation H = Q R the problem is
-d × d; accelerated projected gradient with restarts solves it there.
+d × d; accelerated projected gradient with restarts solves it there. The same does for the
+limit on each column where G is close to singular and the dual is not smooth.
 
 A column whose codes are all zero does not enter the problem and keeps its value.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,10 +31,12 @@ from froda.factorization.constraints import (
 )
 from froda.factorization.problem import Array
 
-_FLOOR = 1e-14
 _NEWTON_STEPS = 100
 _GRADIENT_STEPS = 20_000
 _ACCURACY = 1e-11
+_ROUNDING = 1e-5  # below it, a step that does not halve the violation is the last
+_WELL_CONDITIONED = 1e-3
+_ILL_CONDITIONED = 1e-6
 
 
 @dataclass(frozen=True)
@@ -51,57 +55,103 @@ def prepare(gram: Array, cross: Array) -> PreparedBasis:
     diagonal = np.diagonal(gram)
     scale = float(diagonal.max(initial=0.0)) or 1.0
     used = np.flatnonzero(diagonal > np.finfo(np.float64).tiny)
-    return PreparedBasis(gram[np.ix_(used, used)] / scale, cross[:, used], used, scale)
+    return PreparedBasis(gram[np.ix_(used, used)] / scale, cross[:, used] / scale, used, scale)
 
 
 def update_per_column(
     prepared: PreparedBasis, current: Array, multipliers: Array | None = None
 ) -> tuple[Array, Array]:
     """Return the optimal basis with |V_j| <= 1 and its multipliers (a warm start for later)."""
-    used, cross = prepared.used, prepared.cross
+    gram, cross, used = prepared.gram, prepared.cross, prepared.used
     all_multipliers = np.zeros(current.shape[1]) if multipliers is None else multipliers.copy()
     if len(used) == 0:
         return current, all_multipliers
-    cross_gram = (cross.T @ cross).astype(np.float64, copy=False) / prepared.scale**2
-    start = all_multipliers[used] / prepared.scale
-    solved = _dual_newton(prepared.gram, cross_gram, start)
-    inverse = _inverse(prepared.gram, solved)
     basis = current.copy()
-    columns = cross @ (inverse / prepared.scale).astype(cross.dtype)
-    basis[:, used] = project_columns(columns)
+    if _is_definite(gram, _ILL_CONDITIONED):
+        dual = _Dual.of(gram, cross)
+        solved = _minimise(dual, all_multipliers[used] / prepared.scale)
+        columns = cross @ dual.inverse(solved).astype(cross.dtype)
+        basis[:, used] = _on_the_limit(columns, solved)
+    else:
+        basis[:, used] = _in_span(gram, cross, current[:, used], project_columns)
+        residual = cross - basis[:, used] @ gram.astype(cross.dtype)
+        pulls = np.einsum("ij,ij->j", basis[:, used], residual, dtype=np.float64)
+        reached = column_norms(basis[:, used]) > 1 - 1e-9
+        solved = np.where(reached, np.maximum(pulls, 0), 0)
     all_multipliers[used] = solved * prepared.scale
     return basis, all_multipliers
 
 
-def _inverse(gram: Array, multipliers: Array) -> Array:
-    """Return (G + Λ)⁻¹; the floor on Λ keeps it definite."""
-    inverse = np.linalg.inv(gram + np.diag(multipliers))
-    symmetric: Array = (inverse + inverse.T) / 2
-    return symmetric
+def _on_the_limit(columns: Array, multipliers: Array) -> Array:
+    """Remove what rounding left of |V_j| - 1 where a multiplier says that the limit is reached."""
+    norms = column_norms(columns)
+    reached = (multipliers > 0) & (np.abs(norms - 1) < 1e-6)
+    return columns / np.where(reached, norms, np.maximum(norms, 1)).astype(columns.dtype)
 
 
-def _dual_newton(gram: Array, cross_gram: Array, start: Array) -> Array:
-    """Minimise tr(K (G + Λ)⁻¹) + tr Λ over Λ >= floor, K = HᵀH."""
-    floor = _FLOOR * len(gram)
-    point = np.maximum(start, floor)
-    inverse = _inverse(gram, point)
-    value = _dual_value(cross_gram, inverse, point)
+def _is_definite(gram: Array, least: float) -> bool:
+    """Say whether all eigenvalues exceed ``least``."""
+    try:
+        np.linalg.cholesky(gram - least * np.eye(len(gram)))
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class _Dual:
+    """The dual tr(K M) + tr Λ with M = (G + Λ)⁻¹ and K = HᵀH, or RᵀR where R is given."""
+
+    gram: Array
+    cross_gram: Array
+    triangle: Array | None
+
+    @classmethod
+    def of(cls, gram: Array, cross: Array) -> _Dual:
+        """Take R of H = Q R where squaring H would cost too many digits."""
+        if _is_definite(gram, _WELL_CONDITIONED):
+            return cls(gram, (cross.T @ cross).astype(np.float64, copy=False), None)
+        triangle: Array = np.linalg.qr(cross.astype(np.float64, copy=False))[1]
+        return cls(gram, triangle.T @ triangle, triangle)
+
+    def inverse(self, point: Array) -> Array:
+        """Return M."""
+        inverse = np.linalg.inv(self.gram + np.diag(point))
+        symmetric: Array = (inverse + inverse.T) / 2
+        return symmetric
+
+    def value(self, point: Array, inverse: Array) -> float:
+        """Return tr(K M) + tr Λ."""
+        return float(np.vdot(self.cross_gram, inverse) + point.sum())
+
+    def basis_gram(self, inverse: Array) -> Array:
+        """Return VᵀV = M K M."""
+        if self.triangle is None:
+            product: Array = inverse @ self.cross_gram @ inverse
+            return product
+        columns = self.triangle @ inverse
+        return columns.T @ columns
+
+
+def _minimise(dual: _Dual, start: Array) -> Array:
+    """Minimise the dual over Λ >= 0 by projected Newton steps."""
+    point = np.maximum(start, 0)
+    inverse = dual.inverse(point)
+    value, violation = dual.value(point, inverse), np.inf
     for _ in range(_NEWTON_STEPS):
-        norms = inverse @ cross_gram @ inverse  # VᵀV
-        squares = np.diagonal(norms)
-        at_floor = (point <= floor) & (squares <= 1)
-        free = np.flatnonzero(~at_floor)
-        if len(free) == 0 or np.abs(squares[free] - 1).max() <= _ACCURACY:
+        basis_gram = dual.basis_gram(inverse)
+        lengths = np.diagonal(basis_gram)
+        free = np.flatnonzero((point > 0) | (lengths > 1))
+        before, violation = violation, np.abs(lengths[free] - 1).max(initial=0.0)
+        if violation <= _ACCURACY or before / 2 <= violation <= _ROUNDING:
             break
-        curvature = (inverse * norms)[np.ix_(free, free)]
-        lengths = squares[free]
+        curvature = (inverse * basis_gram)[np.ix_(free, free)]
+        lengths = lengths[free]
         moved = False
         for push in (lengths * (np.sqrt(lengths) - 1), (lengths - 1) / 2):
             direction = np.zeros_like(point)
-            direction[free] = np.linalg.solve(curvature, push)
-            moved, point, value, inverse = _line_search(
-                gram, cross_gram, (point, value, inverse), direction, floor
-            )
+            direction[free] = _solve(curvature, push)
+            moved, point, value, inverse = _line_search(dual, point, value, inverse, direction)
             if moved:
                 break
         if not moved:
@@ -109,26 +159,25 @@ def _dual_newton(gram: Array, cross_gram: Array, start: Array) -> Array:
     return point
 
 
-def _dual_value(cross_gram: Array, inverse: Array, point: Array) -> float:
-    """Return tr(K M) + tr Λ."""
-    return float(np.vdot(cross_gram, inverse) + point.sum())
+def _solve(matrix: Array, right: Array) -> Array:
+    """Solve a semidefinite system, in the least-squares sense where it is singular."""
+    try:
+        solved: Array = np.linalg.solve(matrix, right)
+    except np.linalg.LinAlgError:
+        solved = np.linalg.lstsq(matrix, right)[0]
+    return solved
 
 
 def _line_search(
-    gram: Array,
-    cross_gram: Array,
-    state: tuple[Array, float, Array],
-    direction: Array,
-    floor: float,
+    dual: _Dual, point: Array, value: float, inverse: Array, direction: Array
 ) -> tuple[bool, Array, float, Array]:
     """Halve the projected step until the dual does not rise; say whether it moved."""
-    point, value, inverse = state
-    slack = 1e-15 * abs(value)
+    slack = 1e-12 * abs(value)
     step = 1.0
     for _ in range(30):
-        trial = np.maximum(point + step * direction, floor)
-        trial_inverse = _inverse(gram, trial)
-        trial_value = _dual_value(cross_gram, trial_inverse, trial)
+        trial = np.maximum(point + step * direction, 0)
+        trial_inverse = dual.inverse(trial)
+        trial_value = dual.value(trial, trial_inverse)
         if trial_value <= value + slack:
             return not np.array_equal(trial, point), trial, trial_value, trial_inverse
         step /= 2
@@ -142,29 +191,36 @@ def update_total(prepared: PreparedBasis, current: Array, radius: float = 1.0) -
     radius = max(radius - float(column_norms(current[:, unused]).sum()), 0.0)
     if len(used) == 0:
         return current
-    frame, triangle = np.linalg.qr(cross)
-    gram = prepared.gram
-    triangle = triangle.astype(np.float64, copy=False) / prepared.scale
-    start = frame.T.astype(np.float64, copy=False) @ current[:, used]
-    solved = _projected_gradient(gram, triangle, project_total(start, radius), radius)
     basis = current.copy()
-    basis[:, used] = frame @ solved.astype(cross.dtype)
+    basis[:, used] = _in_span(
+        prepared.gram, cross, current[:, used], lambda point: project_total(point, radius)
+    )
     return basis
 
 
-def _projected_gradient(gram: Array, target: Array, start: Array, radius: float) -> Array:
-    """Minimise tr(Z G Zᵀ) - 2 tr(Zᵀ R) over Σ_j |Z_j| <= radius by restarted FISTA."""
+def _in_span(gram: Array, cross: Array, current: Array, project: Callable[[Array], Array]) -> Array:
+    """Solve with V = Q Z, H = Q R, by projected gradient from the part of V in the span of H."""
+    frame, triangle = np.linalg.qr(cross.astype(np.float64, copy=False))
+    start = project(frame.T @ current.astype(np.float64, copy=False))
+    solved = _projected_gradient(gram, triangle, start, project)
+    basis: Array = (frame @ solved).astype(cross.dtype, copy=False)
+    return basis
+
+
+def _projected_gradient(
+    gram: Array, target: Array, start: Array, project: Callable[[Array], Array]
+) -> Array:
+    """Minimise tr(Z G Zᵀ) - 2 tr(Zᵀ R) over a convex set by restarted FISTA."""
     lipschitz = float(np.linalg.eigvalsh(gram)[-1])
     point = lookahead = start
     momentum = 1.0
     limit = _ACCURACY * max(float(np.abs(target).max()) / lipschitz, np.finfo(float).tiny)
     for _ in range(_GRADIENT_STEPS):
-        new = project_total(lookahead - (lookahead @ gram - target) / lipschitz, radius)
-        step = new - point
-        if np.vdot(lookahead - new, step) > 0:  # the momentum points uphill: restart
+        new = project(lookahead - (lookahead @ gram - target) / lipschitz)
+        if np.vdot(lookahead - new, new - point) > 0:  # the momentum points uphill: restart
             momentum, lookahead = 1.0, point
-            new = project_total(point - (point @ gram - target) / lipschitz, radius)
-            step = new - point
+            new = project(point - (point @ gram - target) / lipschitz)
+        step = new - point
         if np.abs(new - lookahead).max() <= limit and np.abs(step).max() <= limit:
             return new
         grown = (1 + np.sqrt(1 + 4 * momentum * momentum)) / 2
@@ -193,6 +249,8 @@ def distance_total(gram: Array, cross: Array, basis: Array, radius: float = 1.0)
     With R = H - V G, optimality means R_j = mu V_j/|V_j| where V_j is not zero, |R_j| <= mu
     where it is, for one mu >= 0 that vanishes when the limit is not reached.
     """
+    if radius <= 0:
+        return float(np.abs(basis).max(initial=0.0))
     residual = cross - basis @ gram
     norms = column_norms(basis)
     nonzero = norms > 0

@@ -9,9 +9,9 @@ from froda.factorization.linear import Factorised, factorise
 from froda.factorization.problem import Array
 
 
-def prepare(code_gram: Array) -> Factorised:
+def prepare(code_gram: Array, rounding: float | None = None) -> Factorised:
     """Factorise SᵀS."""
-    return factorise(code_gram)
+    return factorise(code_gram, rounding)
 
 
 def update(prepared: Factorised, label_cross: Array, current: Array | None = None) -> Array:

@@ -12,7 +12,8 @@ elsewhere t_g = Q [z s / (s e + lam/2)], where s = |t_g| is the root of
 
 φ^(-1/2) is concave and increasing, so Newton's method on φ^(-1/2) - 1 climbs to the root
 from the left without overshooting. Blocks alternate until the optimality conditions hold;
-where the two subspaces are close this is slow, and extrapolation makes it fast.
+where the two subspaces are close this is slow: the sweeps are extrapolated, and rows that
+still are not done get Newton steps on all their blocks together.
 The data enter only through ``cross`` = X B and the Gram matrix BᵀB.
 """
 
@@ -23,11 +24,12 @@ from typing import Any
 
 import numpy as np
 
+from froda.factorization.newton import newton_step
 from froda.factorization.penalties import group_slices, optimality_distance, row_norms
 from froda.factorization.problem import Array
 
 _NEWTON_STEPS = 60
-_ACCELERATED_SWEEPS = 200
+_EXTRAPOLATED_SWEEPS = 40
 
 
 @dataclass(frozen=True)
@@ -46,14 +48,22 @@ class PreparedCodes:
     rotated_gram: Array
 
 
-def prepare(gram: Array, widths: tuple[int, ...], lam: float) -> PreparedCodes:
-    """Diagonalise the blocks of BᵀB once."""
+def prepare(
+    gram: Array, widths: tuple[int, ...], lam: float, rounding: float | None = None
+) -> PreparedCodes:
+    """Diagonalise the blocks of BᵀB once.
+
+    Eigenvalues that rounding (by default that of the type of ``gram``) could make up count
+    as zero, and what a row has to fit there counts as rounding too.
+    """
+    rounding = float(np.finfo(gram.dtype).eps) if rounding is None else rounding
     gram = np.asarray(gram, dtype=np.float64)
     rotation = np.zeros_like(gram)
     eigenvalues = []
     for part in group_slices(widths):
         values, vectors = np.linalg.eigh(gram[part, part])
-        eigenvalues.append(np.maximum(values, 0))
+        cutoff = 10 * len(values) * rounding * values.max(initial=0.0)
+        eigenvalues.append(np.where(values > cutoff, values, 0.0))
         rotation[part, part] = vectors
     rotated = rotation.T @ gram @ rotation
     return PreparedCodes(gram, widths, lam, eigenvalues, rotation, rotated)
@@ -65,7 +75,7 @@ def update(
     start: Array | None = None,
     *,
     tol: float | None = None,
-    max_sweeps: int = 10_000,
+    max_sweeps: int = 200,
 ) -> Array:
     """Return the optimal codes, n × width.
 
@@ -76,30 +86,51 @@ def update(
     if tol is None:
         tol = 1e-9 if dtype == np.float64 else 1e-5
     rotation = prepared.rotation.astype(dtype, copy=False)
-    targets = cross @ rotation
-    codes = np.zeros_like(targets) if start is None else start @ rotation
-    limits = tol * np.maximum(prepared.lam, 2 * row_norms(targets))
-    couplings = _couplings(prepared, dtype)
+    aims = cross @ rotation
+    first = np.zeros_like(aims) if start is None else start @ rotation
+    limits = tol * np.maximum(prepared.lam, 2 * row_norms(aims))
+    codes, is_done = _descend(prepared, aims, first.copy(), limits, max_sweeps)
+    if not is_done:  # extrapolation may have left a row above its start
+        worse = _values(prepared, aims, codes) > _values(prepared, aims, first)
+        codes[worse] = first[worse]
+    return codes @ rotation.T
+
+
+def _descend(
+    prepared: PreparedCodes, targets: Array, codes: Array, limits: Array, max_sweeps: int
+) -> tuple[Array, bool]:
+    """Sweep over the blocks until every row is within its limit; say whether that was reached."""
+    couplings = _couplings(prepared, codes.dtype)
     rows, active = np.arange(len(targets)), codes
-    memory = _Extrapolation(prepared.widths[0])
+    memory = _Extrapolation(prepared)
+    is_done = False
     for sweep in range(max_sweeps):
-        memory.before(active)
-        violation = _sweep(prepared, couplings, active, targets)
-        unfinished = violation > limits
+        if sweep < _EXTRAPOLATED_SWEEPS:
+            memory.before(active)
+        else:
+            newton_step(prepared.rotated_gram, targets, active, prepared.widths, prepared.lam)
+        unfinished = _sweep(prepared, couplings, active, targets) > limits
         n_unfinished = np.count_nonzero(unfinished)
-        if n_unfinished == 0:
+        is_done = n_unfinished == 0
+        if is_done:
             break
         if 4 * n_unfinished <= 3 * len(active):
-            if active is not codes:
-                codes[rows] = active
+            codes[rows] = active
             rows, active = rows[unfinished], active[unfinished]
             targets, limits = targets[unfinished], limits[unfinished]
             memory.keep(unfinished)
-        if sweep < _ACCELERATED_SWEEPS:
-            memory.after(active)
-    if active is not codes:
-        codes[rows] = active
-    return codes @ rotation.T
+        if sweep < _EXTRAPOLATED_SWEEPS - 1:
+            memory.after(active, targets)
+    codes[rows] = active
+    return codes, is_done
+
+
+def _values(prepared: PreparedCodes, targets: Array, codes: Array) -> Array:
+    """Return the objective of each row, without its constant."""
+    fits = _dots(codes, codes @ prepared.rotated_gram.astype(codes.dtype) - 2 * targets)
+    sizes = sum(row_norms(codes[:, part]) for part in group_slices(prepared.widths))
+    values: Array = fits + prepared.lam * sizes
+    return values
 
 
 def _couplings(prepared: PreparedCodes, dtype: np.dtype[Any]) -> list[Array]:
@@ -140,47 +171,62 @@ class _Extrapolation:
 
     A sweep is a contraction whose first block is a function of the others. From the last
     two changes of the step, each row picks the combination that would have made its step
-    smallest. Rows with a zero group are left to the plain sweep, which ends there anyway.
+    smallest. Rows with a zero group are left to the plain sweep, which ends there anyway;
+    a row whose objective rose returns to where it was and starts its history anew.
     """
 
-    def __init__(self, first_width: int) -> None:
-        self.first_width = first_width
+    def __init__(self, prepared: PreparedCodes) -> None:
+        self.prepared = prepared
+        self.later = slice(prepared.widths[0], None)
         self.entry: Array | None = None
         self.image: Array | None = None
         self.step: Array | None = None
+        self.values: Array | None = None
         self.changes: list[tuple[Array, Array]] = []
 
     def before(self, codes: Array) -> None:
         """Note where the sweep starts."""
-        self.entry = codes[:, self.first_width :].copy()
+        self.entry = codes[:, self.later].copy()
 
     def keep(self, mask: Array) -> None:
         """Drop the rows that are finished."""
-        pick = [None if a is None else a[mask] for a in (self.entry, self.image, self.step)]
-        self.entry, self.image, self.step = pick
+        kept = (self.entry, self.image, self.step, self.values)
+        self.entry, self.image, self.step, self.values = (
+            None if array is None else array[mask] for array in kept
+        )
         self.changes = [(images[mask], steps[mask]) for images, steps in self.changes]
 
-    def after(self, codes: Array) -> None:
+    def after(self, codes: Array, targets: Array) -> None:
         """Move the later blocks of ``codes`` to the extrapolated point."""
-        image = codes[:, self.first_width :].copy()
+        values = _values(self.prepared, targets, codes)
+        image = codes[:, self.later].copy()
         step = image - self.entry
-        if self.image is not None and self.step is not None:
+        if self.image is not None and self.step is not None and self.values is not None:
             self.changes = [*self.changes[-1:], (image - self.image, step - self.step)]
-        self.image, self.step = image, step
-        if len(self.changes) < 2:
-            return
+            worse = values > self.values + 1e-12 * np.abs(self.values)
+            if worse.any():
+                image[worse] = codes[worse, self.later] = self.image[worse]
+                step[worse], values[worse] = 0, self.values[worse]
+                for images, steps in self.changes:
+                    images[worse], steps[worse] = 0, 0
+        self.image, self.step, self.values = image, step, values
+        if len(self.changes) == 2:
+            codes[:, self.later] -= self._correction(codes, step)
+
+    def _correction(self, codes: Array, step: Array) -> Array:
+        """Return what the best combination of the last two changes takes off."""
         (images_1, steps_1), (images_2, steps_2) = self.changes
-        a, b, c = (
-            _dots(*pair) for pair in ((steps_1, steps_1), (steps_1, steps_2), (steps_2, steps_2))
-        )
+        a, b, c = _dots(steps_1, steps_1), _dots(steps_1, steps_2), _dots(steps_2, steps_2)
         right_1, right_2 = _dots(steps_1, step), _dots(steps_2, step)
         determinant = a * c - b * b
         usable = determinant > 1e-10 * a * c
-        usable &= (row_norms(image) > 0) & (row_norms(codes[:, : self.first_width]) > 0)
+        usable &= row_norms(codes[:, self.later]) > 0
+        usable &= row_norms(codes[:, : self.later.start]) > 0
         safe = np.where(usable, determinant, 1)
         weight_1 = np.where(usable, (c * right_1 - b * right_2) / safe, 0)
         weight_2 = np.where(usable, (a * right_2 - b * right_1) / safe, 0)
-        codes[:, self.first_width :] -= weight_1[:, None] * images_1 + weight_2[:, None] * images_2
+        correction: Array = weight_1[:, None] * images_1 + weight_2[:, None] * images_2
+        return correction
 
 
 def _dots(left: Array, right: Array) -> Array:
@@ -196,6 +242,8 @@ def solve_block(pull: Array, spectrum: Array, lam: float, start: Array) -> tuple
     the root that Newton's method found.
     """
     half = lam / 2
+    if spectrum.size and spectrum.min() == 0:
+        pull = pull * (spectrum > 0)
     solved = np.zeros_like(pull)
     residual = np.zeros(len(pull), dtype=pull.dtype)
     nonzero = np.flatnonzero(row_norms(pull) > half)

@@ -33,7 +33,10 @@ def project_simplex_ball(norms: Array, radius: float) -> Array:
     ordered = np.sort(norms)[::-1]
     excess = np.cumsum(ordered) - radius
     counts = np.arange(1, len(norms) + 1)
-    last = np.flatnonzero(ordered * counts > excess)[-1]
+    above = np.flatnonzero(ordered * counts > excess)
+    if len(above) == 0:  # a radius below the rounding of the largest norm
+        return np.where(np.arange(len(norms)) == norms.argmax(), radius, 0.0)
+    last = above[-1]
     projected: Array = np.maximum(norms - excess[last] / counts[last], 0)
     return projected
 

@@ -30,11 +30,16 @@ class Factorised:
         return rows @ inverse
 
 
-def factorise(gram: Array) -> Factorised:
-    """Factorise once, for many right-hand sides."""
+def factorise(gram: Array, rounding: float | None = None) -> Factorised:
+    """Factorise once, for many right-hand sides.
+
+    ``rounding`` is the relative error of the right-hand sides to come; by default that of
+    the type of ``gram``. Eigenvalues that it could make up are cut.
+    """
+    rounding = float(np.finfo(gram.dtype).eps) if rounding is None else rounding
     gram = np.asarray(gram, dtype=np.float64)
     values, vectors = np.linalg.eigh(gram)
-    cutoff = len(gram) * 1e-13 * max(float(values.max(initial=0.0)), 0.0)
+    cutoff = 100 * len(gram) * rounding * max(float(values.max(initial=0.0)), 0.0)
     kept = values > cutoff
     inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
     return Factorised(gram, inverse, not bool(kept.all()))

@@ -67,6 +67,11 @@ class Problem:
         """Return the floating type in which rows are kept."""
         return self.Xt.dtype
 
+    @property
+    def rounding(self) -> float:
+        """Return the relative rounding error of that type."""
+        return float(np.finfo(self.dtype).eps)
+
 
 @dataclass(frozen=True)
 class Factors:
@@ -113,9 +118,8 @@ class Stats:
     @classmethod
     def of(cls, X: Array, codes: Array, Y: Array | None = None) -> Stats:
         """Add up the rows that are given."""
-        gram = (codes.T @ codes).astype(np.float64, copy=False)
-        label_cross = None if Y is None else (Y.T @ codes).astype(np.float64, copy=False)
-        return cls(gram, X.T @ codes, label_cross)
+        exact = codes.astype(np.float64, copy=False)
+        return cls(exact.T @ exact, X.T @ codes, None if Y is None else Y.T @ exact)
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,9 @@ def stacked_cross(problem: Problem, basis_cross: Array, W: Array | None) -> Arra
     return cross
 
 
-def prepare(gram: Array) -> Factorised:
+def prepare(gram: Array, rounding: float | None = None) -> Factorised:
     """Factorise the d × d Gram matrix of the stack."""
-    return factorise(gram)
+    return factorise(gram, rounding)
 
 
 def update(prepared: Factorised, cross: Array, current: Array | None = None) -> Array:
