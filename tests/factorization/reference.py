@@ -124,39 +124,37 @@ def total_violation(gram: Array, cross: Array, basis: Array, radius: float) -> f
 
 
 def slsqp_basis(gram: Array, cross: Array, limit: str, radius: float = 1.0) -> Array:
-    """Return the basis by SciPy's SLSQP; a cone of norms is written with slack variables."""
+    """Return the basis by SciPy's SLSQP; norms are rounded off at 1e-6 where a column vanishes."""
     shape = cross.shape
-    n_columns = shape[1]
-
-    def split(point: Array) -> tuple[Array, Array]:
-        return point[:-n_columns].reshape(shape), point[-n_columns:]
 
     def objective(point: Array) -> tuple[float, Array]:
-        basis, _ = split(point)
-        slope = 2 * (basis @ gram - cross)
-        return basis_objective(gram, cross, basis), np.append(slope.ravel(), np.zeros(n_columns))
+        basis = point.reshape(shape)
+        return basis_objective(gram, cross, basis), 2 * (basis @ gram - cross).ravel()
+
+    def norms(point: Array) -> Array:
+        return np.sqrt((point.reshape(shape) ** 2).sum(axis=0) + 1e-12)
 
     def room(point: Array) -> Array:
-        basis, bounds = split(point)
-        return bounds**2 - (basis**2).sum(axis=0)
+        return (
+            1 - norms(point) if limit == "per_column" else radius - norms(point).sum(keepdims=True)
+        )
 
-    def budget(point: Array) -> Array:
-        _, bounds = split(point)
-        return 1 - bounds if limit == "per_column" else np.array([radius - bounds.sum()])
+    def slope(point: Array) -> Array:
+        # Entry (j, (i, k)) is -V_ik/|V_k| where j = k.
+        scaled = -point.reshape(shape) / norms(point)
+        full = np.einsum("ik,jk->jik", scaled, np.eye(shape[1])).reshape(shape[1], -1)
+        return full if limit == "per_column" else full.sum(axis=0, keepdims=True)
 
-    start = np.append(
-        1e-2 * cross.ravel() / np.abs(cross).max(), np.full(n_columns, 0.5 / n_columns)
-    )
+    start = radius / shape[1] * cross / np.linalg.norm(cross, axis=0)
     found = minimize(
         objective,
-        start,
+        start.ravel() / 2,
         jac=True,
         method="SLSQP",
-        bounds=[(None, None)] * cross.size + [(0, None)] * n_columns,
-        constraints=[{"type": "ineq", "fun": room}, {"type": "ineq", "fun": budget}],
-        options={"ftol": 1e-15, "maxiter": 1_000},
+        constraints={"type": "ineq", "fun": room, "jac": slope},
+        options={"ftol": 1e-15, "maxiter": 500},
     )
-    return split(found.x)[0]
+    return found.x.reshape(shape)
 
 
 # Whole problems.
@@ -164,6 +162,7 @@ def slsqp_basis(gram: Array, cross: Array, limit: str, radius: float = 1.0) -> A
 
 def objective_terms(problem: Problem, factors: Factors) -> dict[str, float]:
     """Return the terms of design.md's objective, added up from the data row by row."""
+    width = factors.V.shape[1]
     target = sum(
         float(
             (
@@ -179,11 +178,11 @@ def objective_terms(problem: Problem, factors: Factors) -> dict[str, float]:
     )
     terms = {
         "target": target,
-        "target_penalty": problem.lam * _norms(factors.T, factors.V.shape[1]),
+        "target_penalty": problem.lam * _norms(factors.T, width),
         "source": problem.alpha * source,
     }
     if factors.U2 is not None:
-        terms["source_penalty"] = problem.lam_source * _norms(factors.S, factors.V.shape[1])
+        terms["source_penalty"] = problem.lam_source * _norms(factors.S, width)
     if problem.Y is not None and factors.W is not None:
         terms["labels"] = problem.beta * float(((problem.Y - factors.S @ factors.W.T) ** 2).sum())
     return terms

@@ -19,11 +19,6 @@ entries = st.floats(-1e3, 1e3, allow_subnormal=False)
 matrices = arrays(np.float64, (3, 4), elements=entries)
 norms = arrays(np.float64, st.integers(1, 8), elements=st.floats(0, 1e3, allow_subnormal=False))
 radii = st.floats(1e-3, 1e3)
-TINY_RADIUS = pytest.mark.xfail(
-    strict=True,
-    raises=IndexError,
-    reason="project_simplex_ball: a radius below the rounding of the largest norm finds no index",
-)
 
 
 @given(basis=matrices)
@@ -96,7 +91,6 @@ def test_simplex_ball_treats_ties_alike():
     ("norms", "radius"),
     [([0.5, 0.5], 1e-17), ([10.0, 3.0], 1e-16), ([1e17, 1.0], 1.0)],
 )
-@TINY_RADIUS
 def test_simplex_ball_of_hardly_any_radius(norms, radius):
     """D-FRODA-U meets this under the total limit when V uses the budget up to rounding."""
     norms = np.array(norms)
