@@ -10,9 +10,6 @@ from froda.factorization import codes
 
 EPSILON = 0.2
 LAM = 2.0
-BOTH_ZERO = (
-    "judge: both groups zero counts as unknown, yet idle_u may push its score below 1/(1+eps)"
-)
 
 
 @pytest.fixture
@@ -67,7 +64,6 @@ def test_flagged_iff_the_score_reaches_the_threshold(rng, basis, epsilon):
     )
 
 
-@pytest.mark.xfail(strict=True, reason=BOTH_ZERO)
 def test_flagged_iff_the_score_reaches_the_threshold_without_codes(rng, basis):
     verdict, found = judge(basis, mixtures(rng, basis))
     neither = ~found.any(axis=1)

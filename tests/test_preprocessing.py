@@ -103,10 +103,7 @@ def test_sparse_equals_dense(rng, settings, variance, shape):
 @every_setting
 @pytest.mark.parametrize("shape", ["many rows", "few rows"])
 @pytest.mark.parametrize("forms", [("csr array", "dense"), ("dense", "csr matrix")])
-def test_one_domain_sparse_and_one_dense(request, rng, settings, shape, forms):
-    if shape == "few rows" and (settings.zscore or settings.unit_norm):
-        reason = "Rows.inner drops shift and scale where only one side has them"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
+def test_one_domain_sparse_and_one_dense(rng, settings, shape, forms):
     Xs, Xt = make(rng, n_features=30 if shape == "few rows" else 9)
     _, *expected = fit_preprocessor(Xs, Xt, settings, 1.0)
     _, *found = fit_preprocessor(FORMS[forms[0]](Xs), FORMS[forms[1]](Xt), settings, 1.0)
@@ -159,14 +156,7 @@ def test_constant_columns_become_zero(rng, dtype, level):
         (np.float64, 14),
         (np.float64, 3_000),
         (np.float32, 14),
-        pytest.param(
-            np.float32,
-            3_000,
-            marks=pytest.mark.xfail(
-                strict=True,
-                reason="_domain_scale: its bound on rounding grows with n · eps of the rows' type",
-            ),
-        ),
+        (np.float32, 3_000),
     ],
 )
 def test_columns_that_hardly_vary_still_count(rng, dtype, n_source):

@@ -20,9 +20,6 @@ PENDING = [(False, False), (True, False), (False, True), (True, True)]
 entries = st.one_of(st.just(0.0), st.floats(-100, 100, allow_subnormal=False))
 every_form = pytest.mark.parametrize("form", FORMS)
 every_pending = pytest.mark.parametrize(("has_shift", "has_scale"), PENDING)
-HALF_PENDING = pytest.mark.xfail(
-    strict=True, reason="Rows.inner drops shift and scale where only one side has them"
-)
 
 
 def make(rng, form, has_shift, has_scale, *, n_rows=6, dtype=np.float64):
@@ -83,7 +80,6 @@ def test_inner_of_two_domains(rng, forms, has_shift, has_scale):
     np.testing.assert_allclose(inner, dense_first @ dense_second.T, rtol=1e-12, atol=1e-13)
 
 
-@HALF_PENDING
 @pytest.mark.parametrize(("has_shift", "has_scale"), PENDING[1:])
 @pytest.mark.parametrize("is_swapped", [False, True])
 def test_inner_of_pending_and_finished_rows(rng, has_shift, has_scale, is_swapped):

@@ -31,15 +31,16 @@ def judge(prepared: PreparedCodes, cross: Array, codes: Array, epsilon: float) -
     |Tv|/|Tu| falls. Many samples have a group that is exactly zero; these are ordered by
     how far that group is from entering: a zero shared group adds 1 - 2|r_v|/lam, a zero
     private group subtracts 1 - 2|r_u|/lam, r being what the group would have to fit. Both
-    corrections vanish where the group enters, so the score is continuous and lies in
-    [-1, 2]. Where both groups are zero the sample counts as unknown.
+    corrections vanish where the group enters. Where both groups are zero the sample counts
+    as unknown and has a score of at least 1. Scores lie in [-1, 2].
     """
     norms = group_norms(codes, prepared.widths)
     shared, private = norms[:, 0], norms[:, 1]
     both = shared + private
     share = np.divide(private, both, out=np.ones_like(both), where=both > 0)
     idle = np.clip(1 - 2 * block_pulls(prepared, cross, codes) / prepared.lam, 0, 1)
-    score = share + np.where(shared == 0, idle[:, 0], 0) - np.where(private == 0, idle[:, 1], 0)
+    only_shared = (private == 0) & (shared > 0)
+    score = share + np.where(shared == 0, idle[:, 0], 0) - np.where(only_shared, idle[:, 1], 0)
     is_unknown = shared <= epsilon * private
     return Verdict(score, is_unknown)
 

@@ -106,8 +106,9 @@ def _domain_scale(X: Any) -> DomainScale:
     else:
         mean = X.mean(axis=0, dtype=np.float64)
         variance = X.var(axis=0, dtype=np.float64, mean=mean[None, :])
-    eps = float(np.finfo(X.dtype).eps)
-    rounding = (X.shape[0] * eps * mean) ** 2 + X.shape[0] * eps**2 * mean**2
+    of_sums = X.shape[0] * float(np.finfo(np.float64).eps)
+    of_entries = 4 * float(np.finfo(X.dtype).eps)
+    rounding = (of_sums**2 + of_entries**2) * mean**2
     deviation = np.where(variance > rounding, np.sqrt(variance), 0.0)
     return DomainScale(mean.astype(X.dtype), _reciprocal(deviation).astype(X.dtype))
 

@@ -48,11 +48,16 @@ class Rows:
         """Return rows @ otherᵀ, n × m."""
         product = self.matrix @ other.matrix.T
         product = product.toarray() if sparse.issparse(product) else product
-        if self.shift is not None and other.shift is not None:
+        if other.shift is not None:
             product = product - (self.matrix @ other.shift)[:, None]
-            product = product - (other.matrix @ self.shift)[None, :] + self.shift @ other.shift
-        if self.scale is not None and other.scale is not None:
-            product = product * self.scale[:, None] * other.scale[None, :]
+        if self.shift is not None:
+            product = product - (other.matrix @ self.shift)[None, :]
+        if self.shift is not None and other.shift is not None:
+            product = product + self.shift @ other.shift
+        if self.scale is not None:
+            product = product * self.scale[:, None]
+        if other.scale is not None:
+            product = product * other.scale[None, :]
         dense: Array = product
         return dense
 
