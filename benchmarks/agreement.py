@@ -1,4 +1,4 @@
-"""Does the package reach the objective of the paper's algorithm taken literally?
+"""Compare the objective with that of the paper's algorithm taken literally.
 
 On one problem for each of FRODA, D-FRODA and D-FRODA-U, both start at the same point and
 make the same number of iterations. The final objectives, computed from data and factors,

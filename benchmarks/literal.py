@@ -160,8 +160,8 @@ def update_shared(problem: Problem, factors: Factors, settings: Settings) -> Fac
 def update_target_codes(problem: Problem, factors: Factors, settings: Settings) -> Factors:
     """Solve eq. 4 for T."""
     basis, widths = factors.target_basis, factors.target_widths
-    T = group_codes(problem.Xt, basis, widths, problem.lam, factors.T, settings)
-    return replace(factors, T=T)
+    task = GroupLasso(problem.Xt, basis, widths, problem.lam, factors.T)
+    return replace(factors, T=group_codes(task, settings))
 
 
 def update_source_codes(problem: Problem, factors: Factors, settings: Settings) -> Factors:
@@ -173,8 +173,8 @@ def update_source_codes(problem: Problem, factors: Factors, settings: Settings) 
         data = np.hstack([data, weight * problem.Y])
         basis = np.vstack([basis, weight * factors.W])
     if problem.has_source_private:
-        widths, lam = factors.source_widths, problem.lam_source
-        return replace(factors, S=group_codes(data, basis, widths, lam, factors.S, settings))
+        task = GroupLasso(data, basis, factors.source_widths, problem.lam_source, factors.S)
+        return replace(factors, S=group_codes(task, settings))
     return replace(factors, S=np.linalg.lstsq(basis, data.T)[0].T)
 
 
@@ -189,61 +189,55 @@ def update_classifier(problem: Problem, factors: Factors, settings: Settings) ->
 # Codes
 
 
-def group_codes(
-    data: Array,
-    basis: Array,
-    widths: tuple[int, ...],
-    lam: float,
-    current: Array,
-    settings: Settings,
-) -> Array:
-    """Minimise |x - basis t|² + lam Σ_g |t_g| for each row x of ``data``."""
-    if settings.code_solver == "fista":
-        return _fista_codes(data, basis, widths, lam, current)
-    return _spams_codes(data, basis, widths, lam, current, settings)
+@dataclass(frozen=True)
+class GroupLasso:
+    """Minimise |x - basis t|² + lam Σ_g |t_g| for each row x of ``data``, from ``current``."""
+
+    data: Array
+    basis: Array
+    widths: tuple[int, ...]
+    lam: float
+    current: Array
 
 
-def _spams_codes(
-    data: Array,
-    basis: Array,
-    widths: tuple[int, ...],
-    lam: float,
-    current: Array,
-    settings: Settings,
-) -> Array:
+def group_codes(task: GroupLasso, settings: Settings) -> Array:
+    """Solve by the chosen proximal-gradient solver."""
+    return _fista(task) if settings.code_solver == "fista" else _spams(task, settings)
+
+
+def _spams(task: GroupLasso, settings: Settings) -> Array:
     """Call ``spams.fistaFlat``; samples are columns there, matrices in Fortran order."""
     if spams is None:
         raise ImportError("spams is not installed: pip install spams-bin, or take 'fista'.")
     options: dict[str, Any] = {"max_it": 10_000}
     if settings.code_solver == "spams":
         options |= {"tol": 1e-8, "it0": 10, "compute_gram": True, "fixed_step": True}
-        options["L0"] = _largest_eigenvalue(basis.T @ basis)
+        options["L0"] = _largest_eigenvalue(task.basis.T @ task.basis)
+    groups = np.arange(1, len(task.widths) + 1, dtype=np.int32)
     found = spams.fistaFlat(
-        np.asfortranarray(data.T),
-        np.asfortranarray(basis),
-        np.asfortranarray(current.T),
+        np.asfortranarray(task.data.T),
+        np.asfortranarray(task.basis),
+        np.asfortranarray(task.current.T),
         numThreads=settings.n_threads,
         loss="square",
         regul="group-lasso-l2",
-        groups=np.repeat(np.arange(1, len(widths) + 1, dtype=np.int32), widths),
-        lambda1=lam / 2,
+        groups=np.repeat(groups, task.widths),
+        lambda1=task.lam / 2,
         **options,
     )
     return np.ascontiguousarray(found.T)
 
 
-def _fista_codes(
-    data: Array, basis: Array, widths: tuple[int, ...], lam: float, current: Array
-) -> Array:
+def _fista(task: GroupLasso) -> Array:
     """Run FISTA on all rows at once until no row's step is worth taking."""
-    gram, cross = basis.T @ basis, data @ basis
+    gram, cross = task.basis.T @ task.basis, task.data @ task.basis
     lipschitz = 2 * _largest_eigenvalue(gram)
-    limits = _FISTA_ACCURACY * np.maximum(lam, 2 * np.linalg.norm(cross, axis=1))
-    codes = lookahead = current
+    limits = _FISTA_ACCURACY * np.maximum(task.lam, 2 * np.linalg.norm(cross, axis=1))
+    codes = lookahead = task.current
     momentum = 1.0
     for _ in range(_FISTA_STEPS):
         gradient = 2 * (lookahead @ gram - cross)
-        new = _shrink(lookahead - gradient / lipschitz, widths, lam / lipschitz)
+        new = _shrink(lookahead - gradient / lipschitz, task.widths, task.lam / lipschitz)
         if np.all(lipschitz * np.linalg.norm(new - lookahead, axis=1) <= limits):
             return new
         grown = (1 + np.sqrt(1 + 4 * momentum**2)) / 2

@@ -150,8 +150,9 @@ def network_like_features(
     offset = -0.1 + 0.3 * rng.standard_normal(n_features)
     row = np.arange(n_target)
     is_known = row < n_target // 2
-    labels = np.arange(n_source) % n_known, np.where(
-        is_known, row % n_known, n_known + row % n_unknown
+    labels = (
+        np.arange(n_source) % n_known,
+        np.where(is_known, row % n_known, n_known + row % n_unknown),
     )
     domains = []
     for y in labels:

@@ -1,0 +1,280 @@
+"""Time an outer iteration against its floor and the literal algorithm, and a whole fit.
+
+Everything is timed within one run and in turns, so that a busy machine disturbs all alike,
+and stated as ratios of medians:
+
+* an outer iteration against its floor, the bare products with the data that it cannot do
+  without (Xt B, Xtᵀ T, Xs V, Xsᵀ S);
+* an outer iteration of the paper's algorithm taken literally against one of the package;
+  the reference runs on one thread as well as on all of them and the faster counts, since
+  its many small products can be slower on several threads, on a busy machine 20 times;
+* raw 4096-dimensional features to predictions with 50 iterations, stage by stage.
+
+    python benchmarks/speed.py --threads 1
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+import literal
+import numpy as np
+from problems import PAPER_SIZE, VARIANTS, Features, Planted, network_like_features, planted
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from froda import FRODA
+from froda.dimension import subspace_disagreement
+from froda.factorization import alternate
+from froda.factorization.initialize import from_source_axes
+from froda.factorization.problem import Array, Problem, Record
+from froda.heads import make_head
+from froda.pca import principal_axes
+from froda.preprocessing import RowSettings, fit_preprocessor
+from froda.rows import Rows
+
+FLOOR_TARGET, LITERAL_TARGET, SECONDS_TARGET = 6.0, 10.0, 2.5
+END_TO_END_ITERATIONS = 50
+PRODUCT_ROUNDS = 5
+BUSY_LOAD = 0.5
+
+
+@dataclass
+class Contender:
+    """Something that yields seconds per iteration, and what has been measured of it."""
+
+    name: str
+    measure: Callable[[], list[float]]
+    floor: str = ""
+    ours: str = ""
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def milliseconds(self) -> Array:
+        """Return the quartiles of an iteration."""
+        return 1e3 * np.quantile(self.seconds, [0.25, 0.5, 0.75])
+
+    @property
+    def median(self) -> float:
+        """Return the median of an iteration, in milliseconds."""
+        return float(self.milliseconds[1])
+
+
+def product_seconds(case: Planted, iterations: int) -> list[float]:
+    """Time the products of one iteration with codes as they are after the first."""
+    problem = case.problem
+    factors = alternate.solve(problem, case.point, max_iter=1, tol=-np.inf).factors
+    target_basis, source_basis, T, S = (
+        factors.target_basis,
+        factors.source_basis,
+        factors.T,
+        factors.S,
+    )
+    seconds = []
+    for _ in range(iterations * PRODUCT_ROUNDS):
+        began = time.perf_counter()
+        _ = problem.Xt @ target_basis
+        _ = problem.Xt.T @ T
+        _ = problem.Xs @ source_basis
+        _ = problem.Xs.T @ S
+        seconds.append(time.perf_counter() - began)
+    return seconds
+
+
+def package_seconds(case: Planted, iterations: int) -> list[float]:
+    """Time iterations 2, 3, ... of the package, its record of the objective included."""
+    ends: list[float] = []
+
+    def note(record: Record) -> None:
+        ends.append(record.seconds)
+
+    alternate.solve(case.problem, case.point, max_iter=iterations + 1, tol=-np.inf, callback=note)
+    return list(np.diff(ends))
+
+
+def literal_seconds(case: Planted, iterations: int, settings: literal.Settings) -> list[float]:
+    """Time iterations 2, 3, ... of the reference, its record of the objective left out."""
+    with threadpool_limits(settings.n_threads):
+        solution = literal.solve(
+            case.problem, case.point, max_iter=iterations + 1, settings=settings
+        )
+    return solution.seconds[1:]
+
+
+def literal_name(variant: str, solver: str) -> str:
+    """Return how the table calls the reference."""
+    return f"literal {variant} {solver}"
+
+
+def contenders(iterations: int, n_threads: int) -> list[Contender]:
+    """List what takes turns: floors, the package, the literal reference."""
+    cases = {variant: planted(PAPER_SIZE, variant) for variant in VARIANTS}
+    listed = []
+    for variant, case in cases.items():
+        floor = f"products of {variant}"
+        listed.append(Contender(floor, partial(product_seconds, case, iterations)))
+        listed.append(
+            Contender(f"froda {variant}", partial(package_seconds, case, iterations), floor)
+        )
+    for variant in VARIANTS:
+        case = planted(PAPER_SIZE, variant, "total")
+        measure = partial(package_seconds, case, iterations)
+        listed.append(Contender(f"froda {variant} total", measure, f"products of {variant}"))
+    for variant, case in cases.items():
+        for solver in literal.CODE_SOLVERS:
+            if solver == "spams-defaults" and variant != "FRODA":
+                continue
+            for threads in sorted({1, n_threads}):
+                settings = literal.Settings(solver, threads)
+                measure = partial(literal_seconds, case, iterations, settings)
+                name = f"{literal_name(variant, solver)}, {threads} thr."
+                floor, ours = f"products of {variant}", f"froda {variant}"
+                listed.append(Contender(name, measure, floor, ours))
+    return listed
+
+
+def time_iterations(repeats: int, iterations: int, n_threads: int) -> None:
+    """Let all contenders take turns, then print the table and the two ratios with a target."""
+    listed = contenders(iterations, n_threads)
+    for contender in listed:
+        contender.measure()
+    for _ in range(repeats):
+        for contender in listed:
+            contender.seconds += contender.measure()
+    by_name = {contender.name: contender for contender in listed}
+    print(
+        f"\nOne outer iteration: n_s {PAPER_SIZE.n_source}, n_t {PAPER_SIZE.n_target}, "
+        f"D {PAPER_SIZE.n_features}, d {PAPER_SIZE.width}, float64; iterations 2 to "
+        f"{iterations + 1}, {repeats} turns"
+    )
+    print(f"{'':38s}{'median ms':>10s}{'quartiles':>16s}{'/ products':>12s}{'/ froda':>9s}")
+    for contender in listed:
+        low, middle, high = contender.milliseconds
+        line = f"{contender.name:38s}{middle:10.2f}{low:8.2f}{high:8.2f}"
+        if contender.floor:
+            line += f"{middle / by_name[contender.floor].median:12.2f}"
+        if contender.ours:
+            line += f"{middle / by_name[contender.ours].median:9.2f}"
+        print(line)
+    ours = by_name["froda FRODA"].median
+    against_floor = ours / by_name["products of FRODA"].median
+    print(f"\nfroda / products, FRODA: {against_floor:.2f}  (target <= {FLOOR_TARGET:g})")
+    for solver in literal.CODE_SOLVERS:
+        start = f"{literal_name('FRODA', solver)},"
+        fastest = min((c for c in listed if c.name.startswith(start)), key=lambda c: c.median)
+        ratio = fastest.median / ours
+        print(f"{fastest.name} / froda: {ratio:.1f}  (target >= {LITERAL_TARGET:g})")
+
+
+def fit_and_predict(data: Features) -> float:
+    """Return the seconds from raw features to predictions."""
+    estimator = FRODA(max_iter=END_TO_END_ITERATIONS, tol=0)
+    began = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        estimator.fit(data.Xs, data.ys, data.Xt)
+    estimator.predict(data.Xt)
+    return time.perf_counter() - began
+
+
+@contextmanager
+def clock(stages: dict[str, float], name: str) -> Iterator[None]:
+    """Put the seconds of a block under ``name``."""
+    began = time.perf_counter()
+    yield
+    stages[name] = time.perf_counter() - began
+
+
+def time_stages(data: Features, fitted: FRODA) -> dict[str, float]:
+    """Take the steps of ``fit`` and ``predict`` one at a time, as a fitted estimator did."""
+    stages: dict[str, float] = {}
+    with clock(stages, "row scaling, z-score, joint PCA"):
+        settings = RowSettings(fitted.row_sum, fitted.zscore, fitted.unit_norm)
+        _, source, target = fit_preprocessor(data.Xs, data.Xt, settings, fitted.pca_variance)
+    with clock(stages, "axes and subspace disagreement"):
+        source_axes = principal_axes([Rows(source)])[0].axes
+        target_axes = principal_axes([Rows(target)])[0].axes
+        most = min(source_axes.shape[1], target_axes.shape[1], source.shape[1] // 2)
+        width, _ = subspace_disagreement(source_axes, target_axes, most)
+    with clock(stages, f"factorisation, {fitted.n_iter_} iterations"):
+        size = float(np.sqrt(np.mean(np.sum(target**2, axis=1))))
+        problem = Problem(source, target, fitted.alpha, fitted.lam * size)
+        point = from_source_axes(problem, source_axes[:, :width])
+        alternate.solve(problem, point, max_iter=END_TO_END_ITERATIONS, tol=0)
+    with clock(stages, "training of the SVM"):
+        flagged = fitted.unknown_mask_
+        features = np.vstack([source, target[flagged]])
+        labels = np.append(data.ys, np.full(np.count_nonzero(flagged), data.n_known))
+        make_head("svm", features, None).fit(features, labels)
+    with clock(stages, "predict"):
+        fitted.predict(data.Xt)
+    return stages
+
+
+def time_end_to_end(repeats: int) -> None:
+    """Print the seconds from raw features to predictions and the share of each stage."""
+    data = network_like_features()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = FRODA(max_iter=END_TO_END_ITERATIONS, tol=0).fit(data.Xs, data.ys, data.Xt)
+    totals, measured = [], []
+    for _ in range(repeats):
+        totals.append(fit_and_predict(data))
+        measured.append(time_stages(data, fitted))
+    total = float(np.median(totals))
+    print(
+        f"\nRaw features to predictions: n_s {len(data.Xs)}, n_t {len(data.Xt)}, "
+        f"{data.Xs.shape[1]} features, {fitted.n_iter_} iterations; the fit chose "
+        f"D {fitted.shared_basis_.shape[0]}, d {fitted.n_components_}; {repeats} turns"
+    )
+    low, high = min(totals), max(totals)
+    print(
+        f"{'fit and predict':38s}{total:8.3f} s  ({low:.3f} to {high:.3f}; "
+        f"target <= {SECONDS_TARGET:g} s)"
+    )
+    stages = {name: float(np.median([stage[name] for stage in measured])) for name in measured[0]}
+    together = sum(stages.values())
+    print(f"{'the stages one at a time':38s}{together:8.3f} s")
+    for name, seconds in stages.items():
+        print(f"  {name:36s}{seconds:8.3f} s {seconds / together:6.1%}")
+
+
+def describe_machine() -> None:
+    """Print the thread pools in use and how busy the machine is."""
+    for pool in threadpool_info():
+        library = os.path.basename(pool["filepath"])
+        print(f"{pool['num_threads']} thread(s): {pool['user_api']} {library}")
+    load = os.getloadavg()[0]
+    print(f"{os.cpu_count()} cores, load average {load:.2f} over the last minute")
+    if load > BUSY_LOAD:
+        print("The machine is busy: figures on several threads say more about that than about us.")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print; return 0."""
+    parser = argparse.ArgumentParser(description="Time outer iterations and a whole fit.")
+    parser.add_argument("--threads", type=int, default=2, help="threads of BLAS and of SPAMS")
+    parser.add_argument("--repeats", type=int, default=5, help="turns that each contender takes")
+    parser.add_argument("--iterations", type=int, default=5, help="iterations timed in a turn")
+    parser.add_argument("--skip-iterations", action="store_true", help="whole fit only")
+    parser.add_argument("--skip-end-to-end", action="store_true", help="outer iterations only")
+    options = parser.parse_args(arguments)
+    with threadpool_limits(options.threads):
+        describe_machine()
+        if not options.skip_iterations:
+            time_iterations(options.repeats, options.iterations, options.threads)
+        if not options.skip_end_to_end:
+            time_end_to_end(options.repeats)
+    print(f"\nload average at the end {os.getloadavg()[0]:.2f}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
