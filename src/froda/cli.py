@@ -19,6 +19,7 @@ from rich.progress import (
 from rich.table import Table
 
 from froda import __version__
+from froda.bench.command import app as bench
 
 if TYPE_CHECKING:
     from froda.demo import Outcome
@@ -31,6 +32,9 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="markdown",
 )
+
+
+app.add_typer(bench, name="bench")
 
 
 def _print_version(wanted: bool) -> None:

@@ -200,6 +200,16 @@ def data_size(problem: Problem) -> float:
     return size + (0.0 if problem.Y is None else problem.beta * float(problem.Y.sum()))
 
 
+def rounding_size(problem: Problem, factors: Factors) -> float:
+    """Return the size of what is added up: W on nearly singular codes has entries of 1e4."""
+    size = data_size(problem)
+    size += np.linalg.norm(factors.target_basis) ** 2 * np.linalg.norm(factors.T) ** 2
+    source = problem.alpha * np.linalg.norm(factors.source_basis) ** 2
+    if factors.W is not None:
+        source += problem.beta * np.linalg.norm(factors.W) ** 2
+    return float(size + source * np.linalg.norm(factors.S) ** 2)
+
+
 def source_axes(Xs: Array, n_components: int) -> Array:
     """Return the leading principal axes by a plain SVD."""
     right: Array = np.linalg.svd(Xs - Xs.mean(axis=0), full_matrices=False)[2]

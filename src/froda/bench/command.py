@@ -1,0 +1,247 @@
+"""`froda bench`: run a comparison, then make tables and figures of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+from typer.core import TyperGroup
+
+
+class _RunByDefault(TyperGroup):
+    """`froda bench DATASET` is short for `froda bench run DATASET`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the name of the command in front where it was left out."""
+        if args and args[0] not in self.commands and args[0] not in ("--help",):
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=_RunByDefault,
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    help="Compare methods on a data set: `froda bench DATASET --data DIR --out DIR`.",
+)
+
+Folder = Annotated[Path, typer.Argument(help="Folder of results, the --out of a run.")]
+
+
+@app.command()
+def run(  # noqa: PLR0917 - the options of the command
+    dataset: Annotated[str, typer.Argument(help="Name of the data set, `digits` for one.")],
+    out: Annotated[Path, typer.Option(help="Folder for the results; runs go on where they were.")],
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with the files of the data set.")
+    ] = None,
+    features: Annotated[str | None, typer.Option(help="Kind of features.")] = None,
+    split: Annotated[str | None, typer.Option(help="Name of the split of the classes.")] = None,
+    methods: Annotated[
+        str, typer.Option(help="Names or groups (all, ours, baselines, epsilon), comma-separated.")
+    ] = "all",
+    pairs: Annotated[
+        str | None, typer.Option(help="source-target pairs, comma-separated; all when left out.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 1,
+    jobs: Annotated[
+        int, typer.Option(min=1, help="Fits at a time, one thread each if several.")
+    ] = 1,
+) -> None:
+    """Run every method on every pair of domains and store one row for each.
+
+    A row that is there already is not computed again, so an interrupted run goes on with the
+    same command. A method that fails is stored and shown with its reason.
+    """
+    console = Console()
+    try:
+        _run(
+            console,
+            dataset,
+            out,
+            data,
+            features=features,
+            split=split,
+            methods=methods,
+            pairs=pairs,
+            seeds=seeds,
+            jobs=jobs,
+        )
+    except (ImportError, OSError, ValueError) as error:
+        typer.echo(f"froda bench: {error}", err=True)
+        raise typer.Exit(1) from error
+
+
+def _run(
+    console: Console,
+    dataset: str,
+    out: Path,
+    data: Path | None,
+    *,
+    features: str | None,
+    split: str | None,
+    methods: str,
+    pairs: str | None,
+    seeds: int,
+    jobs: int,
+) -> None:
+    """Check everything, then run with progress."""
+    from froda.bench.methods import select_methods  # noqa: PLC0415 - keeps `--help` quick
+    from froda.bench.runner import make_jobs, run_jobs, task_of  # noqa: PLC0415
+    from froda.bench.store import Store  # noqa: PLC0415
+    from froda.datasets.loaders import DATASETS  # noqa: PLC0415
+
+    if dataset not in DATASETS:
+        raise ValueError(f"there is no data set {dataset!r}; there are: {', '.join(DATASETS)}.")
+    entry = DATASETS[dataset]
+    chosen = make_jobs(
+        dataset,
+        data,
+        features=features or entry.features[0],
+        split=split or entry.split,
+        pairs=_parse_pairs(pairs),
+        methods=select_methods(methods),
+        seeds=range(seeds),
+    )
+    tasks = {(job.source, job.target, job.seed): job for job in chosen}
+    for job in tasks.values():  # errors in files or split come before any fit
+        description = task_of(job, data).description
+    console.print(f"{len(chosen)} rows, {len(tasks)} tasks; the last one: {description}")
+    store = Store(out, for_writing=True)
+    n_there = sum(store.has(job) for job in chosen)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
+    )
+    failed: list[str] = []
+    with Progress(*columns, console=console) as progress:
+        bar = progress.add_task("fitting", total=len(chosen), completed=n_there)
+        for job, row in run_jobs(chosen, store, data, jobs):
+            progress.update(bar, advance=1, description=f"{job.method}, {job.pair}")
+            if row["status"] != "ok":
+                failed.append(f"{job.method}, {job.pair}, seed {job.seed}: {row['reason']}")
+    for line in failed:
+        console.print(f"failed: {line}", markup=False, soft_wrap=True)
+    keys = {(job.file_name) for job in chosen}
+    console.print(_summary([row for row in store.rows() if _name_of(row) in keys]))
+    console.print(f"results: {store.write_summary()}", soft_wrap=True)
+
+
+def _name_of(row: dict[str, Any]) -> str:
+    """Return the file name of a row's job."""
+    from dataclasses import fields  # noqa: PLC0415
+
+    from froda.bench.store import Job  # noqa: PLC0415
+
+    return Job(**{field.name: row[field.name] for field in fields(Job)}).file_name
+
+
+def _parse_pairs(text: str | None) -> list[tuple[str, str]] | None:
+    """Return the pairs of a text such as ``amazon-webcam,webcam-amazon``."""
+    if text is None:
+        return None
+    pairs = []
+    for part in text.split(","):
+        source, dash, target = part.strip().partition("-")
+        if not (source and dash and target):
+            raise ValueError(f"--pairs takes source-target,source-target,..., got {part!r}.")
+        pairs.append((source, target))
+    return pairs
+
+
+def _summary(rows: list[dict[str, Any]]) -> Table:
+    """Return the mean of each method over pairs and seeds."""
+    names = ("OS", "OS*", "UNK", "HOS", "AUROC", "OSCR")
+    table = Table(caption="means over pairs and seeds, in percent", caption_justify="left")
+    table.add_column("method")
+    for name in (*names, "seconds", "failed"):
+        table.add_column(name, justify="right")
+    for method in dict.fromkeys(row["method"] for row in rows):
+        own = [row for row in rows if row["method"] == method]
+        good = [row for row in own if row["status"] == "ok"]
+        cells = [f"{100 * sum(r[n] for r in good) / len(good):.1f}" if good else "–" for n in names]
+        seconds = sum(row["seconds"] for row in own) / len(own)
+        table.add_row(method, *cells, f"{seconds:.2f}", str(len(own) - len(good)))
+    return table
+
+
+@app.command()
+def tables(
+    folder: Folder,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write; FOLDER/tables if left out.")
+    ] = None,
+) -> None:
+    """Write methods × pairs as Markdown, LaTeX and CSV, best in bold.
+
+    Where data and split are those of the paper, its published figures stand beside ours.
+    """
+    try:
+        from froda.bench.store import Store  # noqa: PLC0415
+        from froda.bench.tables import write_sheets  # noqa: PLC0415
+
+        written = write_sheets(Store(folder).rows(), out or folder / "tables")
+    except (ImportError, OSError, ValueError) as error:
+        typer.echo(f"froda bench tables: {error}", err=True)
+        raise typer.Exit(1) from error
+    for path in written:
+        typer.echo(str(path))
+
+
+@app.command()
+def figures(
+    folder: Folder,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write; FOLDER/figures if left out.")
+    ] = None,
+) -> None:
+    """Write figures: epsilon, threshold, score distributions, wins, runtime.
+
+    The epsilon curve needs a run with `--methods epsilon`.
+    """
+    try:
+        from froda.bench.figures import write_figures  # noqa: PLC0415
+        from froda.bench.store import Store  # noqa: PLC0415
+
+        written = write_figures(Store(folder).rows(), out or folder / "figures")
+    except (ImportError, OSError, ValueError) as error:
+        typer.echo(f"froda bench figures: {error}", err=True)
+        raise typer.Exit(1) from error
+    for path in written:
+        typer.echo(str(path))
+
+
+@app.command()
+def runtimes(
+    rounds: Annotated[int, typer.Option(min=1, help="How often each method is fitted.")] = 5,
+) -> None:
+    """Time FRODA and ATI in turns on the digits and print the ratio.
+
+    No files are needed. The paper reports one order of magnitude between the two.
+    """
+    from froda.bench.runtimes import compare_runtimes  # noqa: PLC0415
+
+    try:
+        comparison = compare_runtimes(rounds)
+    except ImportError as error:
+        typer.echo(f"froda bench runtimes: {error}", err=True)
+        raise typer.Exit(1) from error
+    table = Table("method", "median seconds", "ratio to FRODA", caption=comparison.description)
+    for method, seconds in comparison.seconds.items():
+        table.add_row(method, f"{seconds:.2f}", f"{seconds / comparison.seconds['FRODA-svm']:.2f}")
+    Console().print(table)

@@ -1,0 +1,66 @@
+"""The methods that can be compared, by name; to add one, add a line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from froda.baselines import ATI, CORAL, GFK, LSVM, OSLPP, OSNN, OSVM, SA, TCA, PCAResidual
+from froda.estimators import DFRODA, DFRODAU, FRODA
+
+Maker = Callable[[], Any]
+
+OURS: dict[str, Maker] = {
+    "FRODA-svm": FRODA,
+    "FRODA-nn": partial(FRODA, head="nn"),
+    "D-FRODA-svm": DFRODA,
+    "D-FRODA-W": partial(DFRODA, head="linear"),
+    "D-FRODA-nn": partial(DFRODA, head="nn"),
+    "D-FRODA-U-svm": DFRODAU,
+    "D-FRODA-U-W": partial(DFRODAU, head="linear"),
+    "D-FRODA-U-nn": partial(DFRODAU, head="nn"),
+}
+BASELINES: dict[str, Maker] = {
+    "LSVM": LSVM,
+    "OSVM": OSVM,
+    "OSNN": OSNN,
+    "TCA": TCA,
+    "GFK": GFK,
+    "SA": SA,
+    "CORAL": CORAL,
+    "PCA residual": PCAResidual,
+    "ATI": ATI,
+    "ATI-lambda": partial(ATI, variant="lambda"),
+    "ATI-lambda-N1": partial(ATI, variant="lambda-N1"),
+    "ATI-lambda-N2": partial(ATI, variant="lambda-N2"),
+    "OSLPP": OSLPP,
+}
+EPSILONS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0)
+SENSITIVITY: dict[str, Maker] = {
+    f"FRODA, epsilon {epsilon:g}": partial(FRODA, epsilon=epsilon) for epsilon in EPSILONS
+}
+METHODS: dict[str, Maker] = {**BASELINES, **OURS, **SENSITIVITY}
+GROUPS: dict[str, tuple[str, ...]] = {
+    "all": (*BASELINES, *OURS),
+    "ours": tuple(OURS),
+    "baselines": tuple(BASELINES),
+    "epsilon": tuple(SENSITIVITY),
+}
+
+
+def select_methods(words: str) -> tuple[str, ...]:
+    """Return the method names that a comma-separated list of names and groups stands for."""
+    chosen: list[str] = []
+    by_lower = {name.lower(): name for name in METHODS}
+    for word in (part.strip() for part in words.split(",")):
+        if word in GROUPS:
+            chosen += GROUPS[word]
+        elif word.lower() in by_lower:
+            chosen.append(by_lower[word.lower()])
+        else:
+            raise ValueError(
+                f"there is no method {word!r}; there are the groups {', '.join(GROUPS)} and "
+                f"{', '.join((*BASELINES, *OURS))}."
+            )
+    return tuple(dict.fromkeys(chosen))

@@ -1,0 +1,120 @@
+"""Runs jobs: data from the loaders, classes from the protocol, fits timed, the judge last."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+import warnings
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from froda.bench.methods import METHODS
+from froda.bench.store import Job, Store, machine, versions
+from froda.datasets import OpenSetTask
+from froda.datasets.loaders import dataset_domains, load_domain
+from froda.datasets.protocols import make_task
+
+
+def make_jobs(
+    dataset: str,
+    folder: Path | None,
+    *,
+    features: str,
+    split: str,
+    pairs: Iterable[tuple[str, str]] | None,
+    methods: Iterable[str],
+    seeds: Iterable[int],
+) -> list[Job]:
+    """Return the jobs of a comparison, pair by pair."""
+    if pairs is None:
+        pairs = itertools.permutations(dataset_domains(dataset, folder), 2)
+    return [
+        Job(dataset, features, split, source, target, seed, method)
+        for seed in seeds
+        for source, target in pairs
+        for method in methods
+    ]
+
+
+@lru_cache(maxsize=4)
+def _domain(dataset: str, name: str, folder: Path | None, features: str) -> Any:
+    """Read a domain once per process."""
+    return load_domain(dataset, name, folder, features)
+
+
+def task_of(job: Job, folder: Path | None) -> OpenSetTask:
+    """Return the task of a job; errors in data or protocol come from here."""
+    source = _domain(job.dataset, job.source, folder, job.features)
+    target = _domain(job.dataset, job.target, folder, job.features)
+    return make_task(source, target, job.split, job.seed)
+
+
+def run_job(job: Job, folder: Path | None, threads: int | None = None) -> dict[str, Any]:
+    """Fit, predict and judge; a method that fails gives a row that says why."""
+    task = task_of(job, folder)
+    row: dict[str, Any] = {
+        "status": "ok",
+        "reason": "",
+        "description": task.description,
+        "n_source": len(task.X),
+        "n_target": len(task.X_target),
+        "versions": json.dumps(versions()),
+        "machine": json.dumps(machine()),
+    }
+    model = METHODS[job.method]()
+    row["settings"] = json.dumps(model.get_params(), default=str, sort_keys=True)
+    with threadpool_limits(threads), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        visible = task.visible()
+        began = time.perf_counter()
+        try:
+            model.fit(*visible)
+            labels = model.predict(visible.X_target)
+            row["seconds"] = time.perf_counter() - began
+            score = np.asarray(model.unknown_score(visible.X_target), dtype=np.float64)
+            known = model.decision_function(visible.X_target)[:, :-1].argmax(axis=1)
+            row |= task.score(labels, score)
+            row |= {
+                "y_true": task.y_target.tolist(),
+                "y_pred": np.asarray(labels).tolist(),
+                "best_known": np.asarray(model.classes_)[known].tolist(),
+                "unknown_score": score.tolist(),
+                "threshold": float(getattr(model, "unknown_threshold_", np.nan)),
+            }
+        except Exception as error:  # whatever a method does wrong is a result
+            row |= {
+                "status": "failed",
+                "reason": f"{type(error).__name__}: {error}",
+                "seconds": time.perf_counter() - began,
+            }
+    row["warnings"] = "; ".join(sorted({str(entry.message) for entry in caught}))[:2000]
+    row["finished"] = datetime.now(UTC).isoformat(timespec="milliseconds")
+    return row
+
+
+def run_jobs(
+    jobs: list[Job], store: Store, folder: Path | None, n_processes: int = 1
+) -> Iterator[tuple[Job, dict[str, Any]]]:
+    """Run what the store does not hold yet and yield each row as it is stored."""
+    todo = [job for job in jobs if not store.has(job)]
+    threads = 1 if n_processes > 1 else None
+    run = delayed(_run_and_name)
+    results = Parallel(n_jobs=n_processes, return_as="generator_unordered")(
+        run(job, folder, threads) for job in todo
+    )
+    for job, row in results:
+        store.write(job, row)
+        yield job, row
+
+
+def _run_and_name(job: Job, folder: Path | None, threads: int | None) -> tuple[Job, dict[str, Any]]:
+    """Return the job with its row, for results that come in any order."""
+    return job, run_job(job, folder, threads)
