@@ -131,7 +131,7 @@ def contenders(iterations: int, n_threads: int) -> list[Contender]:
         for solver in literal.CODE_SOLVERS:
             if solver == "spams-defaults" and variant != "FRODA":
                 continue
-            for threads in sorted({1, n_threads}):
+            for threads in sorted({1, n_threads} if variant == "FRODA" else {1}):
                 settings = literal.Settings(solver, threads)
                 measure = partial(literal_seconds, case, iterations, settings)
                 name = f"{literal_name(variant, solver)}, {threads} thr."

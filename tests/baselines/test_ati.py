@@ -232,12 +232,22 @@ def test_labels_known_classes_of_a_planted_task(variant, rng):
 
 
 def test_unknown_column_takes_what_is_far_from_every_class(rng):
-    X, y, X_target, y_target = make_task(rng)
-    X_target = np.where((y_target == -1)[:, None], 3 * X_target, X_target)
-    settings = {"row_sum": False, "zscore": False}
+    centres = np.zeros((3, 6))
+    centres[[0, 1, 2], [0, 0, 1]] = [5, -5, 20]
+    y, y_target = np.repeat([0, 1], 30), np.repeat([0, 1, -1], 30)
+    X = centres[y] + 0.3 * rng.normal(size=(60, 6))
+    X_target = centres[y_target] + 0.3 * rng.normal(size=(90, 6)) + 0.2
+    settings = {"row_sum": False, "zscore": False, "pca_variance": 1.0}
     model = ATI("lambda", **settings).fit(X, y, X_target)
-    assert_array_equal(model.assignment_ == -1, y_target == -1)
+    assert_array_equal(model.assignment_, y_target)
     assert np.isfinite(model.lam_)
+    means = np.stack([X[y == c].mean(axis=0) for c in (0, 1)])
+    goals = np.stack([X_target[y_target == c].mean(axis=0) for c in (0, 1)])
+    mapped = (means - model._preprocessor.principal.mean) @ model._preprocessor.principal.axes
+    mapped = mapped @ model.transform_ @ model._preprocessor.principal.axes.T
+    mapped += model._preprocessor.principal.mean
+    before, after = np.linalg.norm(means - goals), np.linalg.norm(mapped - goals)
+    assert after < 0.1 * before  # samples called unknown had no part in the map
     plain = ATI("plain", **settings).fit(X, y, X_target)
     assert set(plain.assignment_.tolist()) == {0, 1}
     assert plain.lam_ == np.inf

@@ -156,6 +156,16 @@ def test_all_of_the_target_may_be_rejected(rng):
     assert np.all(np.isfinite(model.decision_function(X_target)))
 
 
+@pytest.mark.parametrize("with_unknowns", [False, True])
+def test_without_a_target_nothing_is_rejected_to_begin_with(with_unknowns, rng):
+    X, y, _, _ = make_task(rng, with_unknowns=with_unknowns)
+    model = OSLPP().fit(X, y)
+    assert (model.predict(X) == y).mean() >= 0.95
+    assert model.n_rejected_[-1] == np.count_nonzero(model.target_labels_ == -1)
+    assert np.all(np.isfinite(model.unknown_score(X)))
+    assert with_unknowns == np.any(model.target_labels_ == -1)
+
+
 def test_deterministic_and_clonable(rng):
     X, y, X_target, _ = make_task(rng)
     model = OSLPP(0.2, n_rounds=5)

@@ -78,7 +78,12 @@ def test_source_unknowns_place_the_threshold(rng):
 
 @pytest.mark.parametrize(
     ("known", "unknown", "cut"),
-    [([0.1, 0.2], [0.6, 0.8], 0.4), ([0.1, 0.5], [0.3, 0.7, 0.9], 0.6), ([0.5], [0.5], 0.5)],
+    [
+        ([0.1, 0.2], [0.6, 0.8], 0.4),
+        ([0.1, 0.5], [0.3, 0.7, 0.9], 0.6),
+        ([0.5], [0.5], 0.5),
+        ([0.1, 0.2, 0.6], [0.4, 0.5, 0.9], 0.3),
+    ],
 )
 def test_separating_cut(known, unknown, cut):
     assert separating_cut(np.array(known), np.array(unknown)) == pytest.approx(cut)

@@ -197,6 +197,22 @@ def test_critical_lam_gives_exactly_zero(rng, kind, margin):
         assert np.count_nonzero(found.any(axis=1)) == (lam < critical)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_blocks_that_just_enter_are_tiny_and_finite(rng, dtype):
+    """Pulls within a few roundings of lam/2 on either side, for many rows."""
+    spectrum = 10 ** rng.uniform(-3, 1, 5)
+    pull = rng.standard_normal((2_000, 5))
+    pull *= (
+        0.7
+        * (1 + 4 * np.finfo(dtype).eps * rng.standard_normal((2_000, 1)))
+        / np.linalg.norm(pull, axis=1, keepdims=True)
+    )
+    prepared = codes.prepare(np.diag(spectrum), (5,), 1.4)
+    found = codes.update(prepared, pull.astype(dtype))
+    assert np.isfinite(found).all()
+    assert np.abs(found).max() <= 1e5 * np.finfo(dtype).eps
+
+
 def test_groups_of_one_are_the_lasso(rng):
     X, basis = 2 * rng.standard_normal((8, 30)), rng.standard_normal((30, 6))
     for lam in (30.0, 5.0, 0.1):

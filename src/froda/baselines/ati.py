@@ -36,9 +36,10 @@ class ATI(SVMBaseline):
     Each round solves an assignment problem and a least-squares problem. With the source class
     means ``s_c``, the target samples ``t`` and ``d_ct = |s_c - t|²``, it first minimises
 
-    ``Σ_t (Σ_c d_ct x_ct + lam o_t) + Σ_t Σ_{t' near t} Σ_c Σ_c' |s_c - s_c'|² x_ct x_c't'``
+    ``Σ_t (Σ_c d_ct x_ct + lam o_t) + Σ_tt' Σ_cc' |s_c - s_c'|² x_ct x_c't'``
 
-    over binary ``x`` and ``o`` under ``Σ_c x_ct + o_t = 1`` for every sample and
+    (``tt'`` runs over each sample and its nearest neighbours in the target) over binary ``x``
+    and ``o`` under ``Σ_c x_ct + o_t = 1`` for every sample and
     ``Σ_t x_ct >= 1`` for every class: a sample with ``o_t = 1`` is called unknown, at the cost
     ``lam = (max d_ct + min d_ct) / 2``. Then the linear map ``A`` (rows times A) minimises
     ``Σ_assigned |s_c A - t|²``, the mapped source takes the place of the source, and the next

@@ -63,7 +63,7 @@ class Baseline(ClassifierMixin, BaseEstimator):
 
     A method has the settings of `__init__` below besides its own. It never sees more than
     prepared source features, source labels as column numbers (``n_known`` for the unknown
-    label) and prepared target features.
+    label) and prepared target features; ``_is_closed_set`` says that no target was given.
     """
 
     _uses_source_unknowns = True
@@ -131,6 +131,7 @@ class Baseline(ClassifierMixin, BaseEstimator):
         )
         self.classes_ = domains.labels.classes
         self.n_known_ = domains.labels.n_known
+        self._is_closed_set = domains.is_closed_set
         n_left_out = len(np.asarray(y)) - len(domains.labels.numbers)
         if n_left_out:
             warnings.warn(

@@ -17,6 +17,7 @@ from froda.validation import check_count, check_positive
 
 # Distances of rows of norm 1 below this are rounding: of `least_distances`, or of float32 input.
 _ROUNDING = 1e-6
+_DIAMETER = 2.0  # no two rows of norm 1 are further apart
 _CHUNK = 1000
 _REJECTED = -2
 _OPEN = -1
@@ -80,6 +81,8 @@ class OSLPP(Baseline):
         Means of the known classes of the source in the last projection, of norm 1.
     n_selected_, n_rejected_ : array of int of shape (n_rounds,)
         Target samples selected and rejected after each round.
+    threshold_ : float
+        Unknown score above which a sample is unknown: 0.
     n_features_in_ : int
         Number of columns of the source.
     feature_names_in_ : array of str
@@ -101,16 +104,17 @@ class OSLPP(Baseline):
     classes, which the paper has none of, belong to the rejected class of the graph and count
     as rejected samples. The code selects the samples above the one at the given share of each
     class and so leaves one of each class unlabelled in the end; here that one is selected.
-    Eigenvectors are computed densely, without a random start. The number of samples to reject
-    at first is a share here. The defaults are the published settings for Office-31: 16 and 16
-    components, and 140 samples, 0.15 of the mean target. For Office-Home, with 25 known
-    classes and thousands of samples, they are 512 and 128 components and 1,200 samples, 0.3
-    of the mean target. The published preprocessing is
-    ``row_sum=False, zscore=False, pca_variance=None``.
+    Without a target nothing is rejected. Eigenvectors are computed densely, without a random
+    start. The number of samples to reject at first is a share here.
 
-    The graph of classes never has to be built: with n_c samples in class c,
-    ``Xᵀ D X = Σ_c n_c Σ_{i in c} x_i x_iᵀ``, and ``Xᵀ L X`` is the same of the samples less
-    their class mean.
+    The defaults are the published settings for Office-31: 16 and 16 components, and 140
+    samples, 0.15 of the mean target. For Office-Home, with 25 known classes and thousands of
+    samples, they are 512 and 128 components and 1,200 samples, 0.3 of the mean target. The
+    published preprocessing is ``row_sum=False, zscore=False, pca_variance=None``.
+
+    The graph of classes never has to be built: with n_i samples in the class of sample i,
+    ``Xᵀ D X = Σ_i n_i x_i x_iᵀ``, and ``Xᵀ L X`` is the same of the samples less their class
+    mean.
 
     References
     ----------
@@ -192,7 +196,7 @@ class OSLPP(Baseline):
             nearest, confidence = pseudo_labels(far, means)
             share = min(number / (self.n_rounds - 1), 1.0)
             selected = select(nearest, confidence, share) & ~rejected
-            if number == 2:
+            if number == 2 and not self._is_closed_set:
                 n_first = max(1, round(self.unknown_share * len(target)))
                 rejected[np.argsort(confidence, kind="stable")[:n_first]] = True
             if number >= 2:
@@ -204,6 +208,7 @@ class OSLPP(Baseline):
             target_labels = np.where(selected, nearest, _OPEN)
             target_labels[rejected] = _REJECTED
             counts.append([selected.sum(), rejected.sum()])
+        self.threshold_ = 0.0
         self._view = view
         self.class_means_ = means
         self._known_rows = known_rows(far[selected], means)
@@ -309,7 +314,8 @@ def known_rows(selected: Array, means: Array) -> Array:
 
 def rejection_margins(features: Array, known: Array, unknown: Array) -> Array:
     """Return how much nearer each row is to a row of ``unknown`` than to one of ``known``."""
-    margins: Array = least_distances(features, known) - least_distances(features, unknown)
+    to_unknown = least_distances(features, unknown) if len(unknown) else _DIAMETER
+    margins: Array = least_distances(features, known) - to_unknown
     return margins - _ROUNDING
 
 

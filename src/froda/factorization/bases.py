@@ -69,11 +69,13 @@ def update_per_column(
     basis = current.copy()
     if _is_definite(gram, _ILL_CONDITIONED):
         dual = _Dual.of(gram, cross)
-        solved = _minimise(dual, all_multipliers[used] / prepared.scale)
+        solved, is_solved = _minimise(dual, all_multipliers[used] / prepared.scale)
         columns = cross @ dual.inverse(solved).astype(cross.dtype)
         basis[:, used] = _on_the_limit(columns, solved)
     else:
-        basis[:, used] = _in_span(gram, cross, current[:, used], project_columns)
+        is_solved = False
+    if not is_solved:
+        basis[:, used] = _in_span(gram, cross, project_columns(basis[:, used]), project_columns)
         residual = cross - basis[:, used] @ gram.astype(cross.dtype)
         pulls = np.einsum("ij,ij->j", basis[:, used], residual, dtype=np.float64)
         reached = column_norms(basis[:, used]) > 1 - 1e-9
@@ -133,8 +135,11 @@ class _Dual:
         return columns.T @ columns
 
 
-def _minimise(dual: _Dual, start: Array) -> Array:
-    """Minimise the dual over Λ >= 0 by projected Newton steps."""
+def _minimise(dual: _Dual, start: Array) -> tuple[Array, bool]:
+    """Minimise the dual over Λ >= 0 by projected Newton steps; say whether they got there.
+
+    Far from the optimum of a badly conditioned problem the bounds can stop the steps.
+    """
     point = np.maximum(start, 0)
     inverse = dual.inverse(point)
     value, violation = dual.value(point, inverse), np.inf
@@ -156,7 +161,7 @@ def _minimise(dual: _Dual, start: Array) -> Array:
                 break
         if not moved:
             break
-    return point
+    return point, bool(violation <= _ROUNDING)
 
 
 def _solve(matrix: Array, right: Array) -> Array:

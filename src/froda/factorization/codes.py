@@ -253,7 +253,8 @@ def solve_block(pull: Array, spectrum: Array, lam: float, start: Array) -> tuple
     pulls = pull if everyone else pull[nonzero]
     sizes = _secular_root(pulls, spectrum, half, row_norms(start if everyone else start[nonzero]))
     blocks = pulls * (sizes[:, None] / (sizes[:, None] * spectrum + half))
-    gaps = lam * np.abs(row_norms(blocks) / sizes - 1)
+    found = np.divide(row_norms(blocks), sizes, out=np.ones_like(sizes), where=sizes > 0)
+    gaps = lam * np.abs(found - 1)
     if everyone:
         return blocks, gaps
     solved[nonzero], residual[nonzero] = blocks, gaps
