@@ -70,6 +70,20 @@ def test_positions():
     assert pie.target_unknown == tuple(map(str, range(21, 68)))
 
 
+def test_second_half_is_half_the_other_way_round():
+    first, second = named_split("half", LETTERS), named_split("second-half", LETTERS)
+    assert (second.known, second.target_unknown) == (first.target_unknown, first.known)
+    assert second.source_unknown == ()
+
+
+def test_random_unknown_classes_leave_the_others_out():
+    split = named_split("random-3-known-4-unknown", LETTERS, seed=7)
+    assert (len(split.known), len(split.target_unknown), len(split.left_out)) == (3, 4, 3)
+    assert set(split.known + split.target_unknown + split.left_out) == set(LETTERS)
+    assert split != named_split("random-3-known-4-unknown", LETTERS, seed=8)
+    assert named_split("random-3-known-7-unknown", LETTERS).left_out == ()
+
+
 def test_random_splits_depend_on_the_seed_alone():
     split = named_split("random-4-known-3-source", LETTERS, seed=7)
     assert split == named_split("random-4-known-3-source", LETTERS, seed=7)

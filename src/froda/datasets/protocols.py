@@ -143,8 +143,8 @@ def named_split(name: str, class_names: Names, seed: int = 0) -> Split:
     ----------
     name : str
         One of ``busto``, ``bcis``, ``alphabetical-10-11``, ``alphabetical-20-11``, ``half``,
-        ``A-B-C`` (4-3-3, say), ``first-K`` (first-20, say), ``random-K-known`` or
-        ``random-K-known-M-source``.
+        ``second-half``, ``A-B-C`` (4-3-3, say), ``first-K`` (first-20, say),
+        ``random-K-known``, ``random-K-known-M-source`` or ``random-K-known-M-unknown``.
     class_names : tuple of str
         All classes of the data set in order.
     seed : int, default=0
@@ -335,6 +335,12 @@ def _half(name: str, classes: Names, _sizes: tuple[int, ...], _seed: int) -> Spl
     return Split(name, classes[:half], (), classes[half:])
 
 
+def _second_half(name: str, classes: Names, _sizes: tuple[int, ...], _seed: int) -> Split:
+    """Second half of the classes known, first half in the target alone."""
+    half = len(classes) // 2
+    return Split(name, classes[half:], (), classes[:half])
+
+
 def _three_runs(name: str, classes: Names, sizes: tuple[int, ...], _seed: int) -> Split:
     """Three runs of classes: known, source unknown, target unknown."""
     _require_count(name, classes, sum(sizes), f"{sum(sizes)} classes")
@@ -356,6 +362,18 @@ def _random(name: str, classes: Names, sizes: tuple[int, ...], seed: int) -> Spl
     runs = np.split(order, ends if len(ends) == 2 else [ends[0], ends[0]])
     known, private, rest = (tuple(classes[k] for k in sorted(run.tolist())) for run in runs)
     return Split(name, known, private, rest, note=f"classes drawn with seed {seed}")
+
+
+def _random_unknown(name: str, classes: Names, sizes: tuple[int, ...], seed: int) -> Split:
+    """Drawn known classes and drawn unknown ones in the target alone; the others left out."""
+    _require_more(name, classes, sum(sizes) - 1)
+    order = np.random.default_rng([seed, 4]).permutation(len(classes))
+    known, unknown, rest = (
+        tuple(classes[k] for k in sorted(run.tolist()))
+        for run in np.split(order, np.cumsum(sizes).tolist())
+    )
+    note = f"classes drawn with seed {seed}"
+    return Split(name, known, (), unknown, left_out=rest, note=note)
 
 
 def _require_more(name: str, classes: Names, count: int) -> None:
@@ -382,8 +400,10 @@ SPLITS: tuple[_Rule, ...] = (
     _Rule("bcis", "bcis", _bcis),
     _Rule(r"alphabetical-(10|20)-(11)", "alphabetical-10-11, alphabetical-20-11", _alphabetical),
     _Rule("half", "half", _half),
+    _Rule("second-half", "second-half", _second_half),
     _Rule(r"(\d+)-(\d+)-(\d+)", "A-B-C (such as 4-3-3)", _three_runs),
     _Rule(r"first-(\d+)", "first-K (such as first-20)", _first),
     _Rule(r"random-(\d+)-known", "random-K-known", _random),
     _Rule(r"random-(\d+)-known-(\d+)-source", "random-K-known-M-source", _random),
+    _Rule(r"random-(\d+)-known-(\d+)-unknown", "random-K-known-M-unknown", _random_unknown),
 )
