@@ -149,6 +149,8 @@ def test_float32_stays_and_is_near_float64(method, rng):
     for name in ("shared_basis_", "private_basis_", "target_codes_", "source_codes_"):
         assert getattr(single, name).dtype == np.float32
     assert single.transform(X_target).dtype == np.float32
+    assert single.decision_function(X_target).dtype == np.float32
+    assert getattr(single, "code_classifier_", X).dtype == np.float32
     assert_allclose(single.unknown_score(X_target), double.unknown_score(X_target), atol=5e-3)
     assert (single.predict(X_target) == double.predict(X_target)).mean() >= 0.99
 
@@ -234,9 +236,11 @@ def test_source_unknowns_are_used_or_left_out_with_a_word(rng):
 def test_closed_set_predicts_known_classes_only():
     X, y = make_blobs(n_samples=200, centers=3, n_features=10, random_state=0)
     for method in ALL:
-        model = method(n_components=3).fit(X, y)
-        assert not model.unknown_mask_.any()
-        assert model.score(X, y) >= 0.95
+        for decision in ("augmented", "flag"):
+            model = method(n_components=3, decision=decision).fit(X, y)
+            assert not model.unknown_mask_.any()
+            assert model.score(X, y) >= 0.95
+            assert not np.any(model.predict(X) == -1)
 
 
 @pytest.mark.parametrize("method", ALL)
@@ -259,6 +263,45 @@ def test_subspace_disagreement_chooses_d(rng):
     model = FRODA().fit(X, y, X_target)
     assert model.n_components_ == len(model.disagreement_)
     assert np.all(model.disagreement_[:-1] < 1 - 1e-3)
+
+
+def test_subspace_disagreement_leaves_room_for_the_private_basis(rng):
+    """Domains that agree in every dimension would otherwise leave nothing to the private one."""
+    X, y, X_target, _ = make_task(rng, n_features=9)
+    X = np.vstack([X, X_target])
+    y = np.append(y, rng.integers(0, 2, size=len(X_target)))
+    model = FRODA(row_sum=False, pca_variance=None).fit(X, y, X.copy())
+    assert model.disagreement_.max() < 1e-3
+    assert model.shared_basis_.shape == (9, 4)
+    assert model.private_basis_.shape == (9, 4)
+
+
+def test_subspace_disagreement_does_not_depend_on_the_coordinates(rng):
+    X, y, X_target, _ = make_task(rng)
+    with_pca = FRODA(pca_variance=1.0).fit(X, y, X_target)
+    without = FRODA(pca_variance=None).fit(X, y, X_target)
+    assert_allclose(without.disagreement_, with_pca.disagreement_, atol=1e-7)
+    assert without.n_components_ == with_pca.n_components_ > 1
+
+
+@pytest.mark.parametrize("scaling", ["relative", "absolute"])
+@pytest.mark.parametrize("constraint", ["per_column", "total"])
+def test_weights_of_the_objective_are_those_of_the_notation(constraint, scaling, rng, monkeypatch):
+    seen = []
+    real = alternate.solve
+    monkeypatch.setattr(alternate, "solve", lambda p, *a, **k: seen.append(p) or real(p, *a, **k))
+    X, y, X_target, _ = make_task_with_unknowns(rng)
+    settings = {"lam": 0.3, "lam_source": 0.5, "alpha": 0.2, "beta": 0.7, "unit_norm": False}
+    DFRODAU(3, constraint=constraint, scaling=scaling, **settings).fit(X, y, X_target)
+    (problem,) = seen
+    of_target, of_source = (np.sqrt((Z**2).sum(axis=1).mean()) for Z in (problem.Xt, problem.Xs))
+    n_columns = 6 if constraint == "total" else 1
+    expected = (0.3 * of_target / n_columns, 0.2 * 0.5 * of_source / n_columns, 0.7 * of_source**2)
+    expected = expected if scaling == "relative" else (0.3, 0.5, 0.7)
+    assert_allclose((problem.lam, problem.lam_source, problem.beta), expected)
+    assert problem.alpha == 0.2
+    assert problem.constraint == constraint
+    assert len(problem.Xs) == len(X)
 
 
 def test_limit_on_the_sum_of_column_norms(rng):
@@ -393,6 +436,14 @@ BAD_DATA = {
     "boolean labels": (lambda X, y, Z: (X, y == 1, Z), "boolean"),
     "object features": (lambda X, y, Z: (X.astype(str).astype(object) + "x", y, Z), "convert"),
     "complex features": (lambda X, y, Z: (X + 1j, y, Z), "Complex"),
+    "strings and numbers": (
+        lambda X, y, Z: (X, np.array(["a", 1], dtype=object)[y], Z),
+        "y mixes strings with other labels.*such as 1",
+    ),
+    "missing among strings": (
+        lambda X, y, Z: (X, np.array(["a", None], dtype=object)[y], Z),
+        "y mixes strings.*such as None",
+    ),
     "no labels": (lambda X, y, Z: (X, None, Z), "requires y to be passed"),
     "constant source": (lambda X, y, Z: (np.ones_like(X), y, Z), "all rows of X are"),
     "constant target": (lambda X, y, Z: (X, y, np.ones_like(Z)), "all rows of X_target are"),
@@ -428,8 +479,10 @@ BAD_SETTINGS = {
     "scaling": ["log"],
     "pca_variance": [0, 1.5, "all"],
     "callback": ["print"],
-    "unknown_label": ["unknown", np.nan],
+    "unknown_label": ["unknown", np.nan, [9], True],
     "row_sum": ["yes"],
+    "verbose": ["yes", -1, None],
+    "random_state": ["seed", 1.5],
 }
 
 
@@ -451,6 +504,26 @@ def test_bad_settings_of_the_discriminative_methods(method, name, value, rng):
     X, y, X_target, _ = make_task(rng)
     with pytest.raises(ValueError, match=name):
         method(**{"n_components": 2, name: value}).fit(X, y, X_target)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_values_too_large_to_be_squared_are_refused(dtype, rng):
+    X, y, X_target, _ = make_task(rng)
+    plain = {"row_sum": False, "zscore": False, "unit_norm": False}
+    huge = dtype(np.finfo(dtype).max / 1e3)
+    X, X_target = X.astype(dtype), X_target.astype(dtype)
+    with pytest.raises(ValueError, match=r"X has values whose squares are too large for float"):
+        FRODA(n_components=2, **plain).fit(huge * X / abs(X).max(), y, X_target)
+    with pytest.raises(ValueError, match=r"X_target has values whose squares"):
+        FRODA(n_components=2, **plain).fit(X, y, huge * X_target / abs(X_target).max())
+
+
+def test_a_wrong_unknown_label_is_told_in_plain_words(rng):
+    X, y, X_target, _ = make_task(rng)
+    with pytest.raises(ValueError, match=r"unknown_label='u' .* labels such as 0: choose a number"):
+        FRODA(unknown_label="u").fit(X, y, X_target)
+    with pytest.raises(ValueError, match=r"labels such as 'a': choose a string"):
+        FRODA(unknown_label=-1).fit(X, np.array(["a", "b"])[y], X_target)
 
 
 def test_the_learnt_classifier_is_not_for_froda(rng):

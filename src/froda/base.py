@@ -33,6 +33,7 @@ from froda.validation import (
     check_fit_data,
     check_flag,
     check_positive,
+    check_seed,
     check_share,
     check_target,
 )
@@ -136,12 +137,19 @@ class FactorizedClassifier(
         check_choice("scaling", self.scaling, _SCALINGS)
         check_choice("decision", self.decision, _DECISIONS)
         check_share("pca_variance", self.pca_variance)
+        self._check_head()
+        if self.callback is not None and not callable(self.callback):
+            raise ValueError(f"callback must be callable, got {self.callback!r}.")
+        if not isinstance(self.verbose, bool):
+            check_count("verbose", self.verbose, least=0)
+        check_seed("random_state", self.random_state)
+
+    def _check_head(self) -> None:
+        """Require the name of a head that the method has, or a classifier."""
         if isinstance(self.head, str):
             check_choice("head", self.head, HEADS if self._uses_labels else HEADS[:2])
         elif not (hasattr(self.head, "fit") and hasattr(self.head, "predict")):
             raise ValueError(f"head must be a name or a scikit-learn classifier: {self.head!r}.")
-        if self.callback is not None and not callable(self.callback):
-            raise ValueError(f"callback must be callable, got {self.callback!r}.")
 
     def _choose_dimension(self, domains: Domains, source: Array, target: Array) -> Array:
         """Set n_components_ and disagreement_; return the source axes that start V."""
@@ -161,11 +169,12 @@ class FactorizedClassifier(
             )
         self.disagreement_ = np.empty(0)
         if self.n_components == "sdm":
-            target_axes = principal_axes([Rows(target)])[0].axes
-            most = max(min(limit, target_axes.shape[1], n_features // 2), 1)
-            self.n_components_, self.disagreement_ = subspace_disagreement(
-                source_axes, target_axes, most
-            )
+            own, other = source_axes, principal_axes([Rows(target)])[0].axes
+            if self.pca_variance is None:  # the measure reads axes in those of the joint PCA
+                joint = principal_axes([Rows(source), Rows(target)])[0].axes
+                own, other = joint.T @ own, joint.T @ other
+            most = max(min(limit, other.shape[1], len(other) // 2), 1)
+            self.n_components_, self.disagreement_ = subspace_disagreement(own, other, most)
         else:
             self.n_components_ = int(self.n_components)
             if self.n_components_ > limit:
@@ -231,7 +240,7 @@ class FactorizedClassifier(
         self.shared_basis_, self.private_basis_ = factors.V, factors.U
         self.target_codes_, self.source_codes_ = factors.T, factors.S
         if factors.W is not None:
-            self.code_classifier_ = factors.W
+            self.code_classifier_ = factors.W.astype(factors.V.dtype, copy=False)
         if factors.U2 is not None:
             self.source_private_basis_ = factors.U2
         self.objective_ = solution.history
@@ -248,8 +257,9 @@ class FactorizedClassifier(
 
     def _judge_target(self, domains: Domains, target: Array) -> None:
         """Set unknown_mask_: the target samples that the codes call unknown."""
+        self._is_closed_set = domains.is_closed_set
         verdict = self._verdict(target, self.target_codes_)
-        self.unknown_mask_ = verdict.is_unknown & (not domains.is_closed_set)
+        self.unknown_mask_ = verdict.is_unknown & (not self._is_closed_set)
 
     def _verdict(self, features: Array, sample_codes: Array) -> openset.Verdict:
         """Return score and decision for codes of preprocessed samples."""
@@ -343,7 +353,7 @@ class FactorizedClassifier(
         else:
             shared = sample_codes[:, : self.shared_basis_.shape[1]]
             scores = linear_scores(shared, self.classifier_, n_columns)
-        if not self._decides_by_flag:
+        if not self._decides_by_flag or self._is_closed_set:
             return scores
         verdict = self._verdict(features, sample_codes)
         return openset.overrule(scores, verdict, float(self.epsilon))

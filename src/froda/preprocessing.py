@@ -74,7 +74,14 @@ def fit_preprocessor(
 
 def _require_variation(rows: Rows, name: str) -> None:
     """Refuse a domain whose rows are all the same after preprocessing."""
-    mean_square = float(rows.square_norms().mean())
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean_square = float(rows.square_norms().mean(dtype=np.float64))
+    # Gram matrices sum squares over all rows.
+    if not mean_square * rows.shape[0] < float(np.finfo(rows.dtype).max):
+        raise ValueError(
+            f"{name} has values whose squares are too large for {rows.dtype}: divide all "
+            "features of both domains by a constant, or give float64."
+        )
     centre = rows.column_sums() / rows.shape[0]
     spread = mean_square - float(centre @ centre)
     if spread <= 100 * float(np.finfo(rows.dtype).eps) * mean_square:

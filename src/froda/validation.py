@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
@@ -62,6 +63,7 @@ def check_fit_data(
         ensure_min_samples=2,
         ensure_min_features=2,
     )
+    _are_text(np.asarray(y))  # mixed labels cannot even be sorted
     check_classification_targets(y)
     labels = number_labels(np.asarray(y), unknown_label)
     if labels.is_unknown.any() and not keep_unknown:
@@ -146,19 +148,34 @@ def _resolve_unknown_label(y: Array, unknown_label: Any) -> Any:
         raise ValueError(
             "y is boolean, which leaves no value for 'unknown': use 0 and 1, or strings."
         )
-    is_text = y.dtype.kind in "US" or (
-        y.dtype.kind == "O" and all(isinstance(label, str) for label in y)
-    )
+    is_text = _are_text(y)
     if unknown_label is None:
         return "unknown" if is_text else -1
-    if is_text != isinstance(unknown_label, str):
+    is_scalar = isinstance(unknown_label, str if is_text else Real)
+    if not is_scalar or isinstance(unknown_label, bool):
         raise ValueError(
-            f"unknown_label={unknown_label!r} does not go with labels such as {y[0]!r}: choose a "
-            f"{'string' if is_text else 'number'} that is not a class."
+            f"unknown_label={unknown_label!r} does not go with labels such as "
+            f"{y[:1].tolist()[0]!r}: choose a {'string' if is_text else 'number'} that is not a "
+            "class."
         )
     if not is_text and np.isnan(unknown_label):
         raise ValueError("unknown_label is NaN: choose a number that can be compared.")
     return unknown_label
+
+
+def _are_text(y: Array) -> bool:
+    """Say whether labels are strings rather than numbers; refuse what is neither or both."""
+    if y.dtype.kind != "O":
+        return y.dtype.kind in "US"
+    kinds = {isinstance(label, str) for label in y}
+    strange = [label for label in y if not isinstance(label, str | Real)]
+    if strange or len(kinds) > 1:
+        seen = strange[0] if strange else next(label for label in y if not isinstance(label, str))
+        raise ValueError(
+            f"y mixes strings with other labels or holds neither strings nor numbers, such as "
+            f"{seen!r}: give all classes as strings or all as numbers."
+        )
+    return kinds == {True}
 
 
 def check_positive(name: str, value: Any, *, zero: bool = False) -> None:
@@ -186,6 +203,16 @@ def check_flag(name: str, value: Any) -> None:
     """Require True or False."""
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{name} must be True or False, got {value!r}.")
+
+
+def check_seed(name: str, value: Any) -> None:
+    """Require what NumPy takes for a seed, or a generator of its older kind."""
+    try:
+        check_random_state(value)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} must be None, a whole number or a RandomState, got {value!r}."
+        ) from error
 
 
 def check_share(name: str, value: Any) -> None:
