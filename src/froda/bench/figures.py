@@ -91,11 +91,13 @@ def _draw_threshold(rows: Rows, title: str, path: Path) -> bool:
         for method, chosen in _by_method(rows).items()
     }
     if curves:
-        plots.curves(curves, "target samples called unknown (%)", "mean HOS (%)", title, path)
+        best_first = dict(sorted(curves.items(), key=lambda item: -float(item[1][1].max())))
+        x_label = "target samples called unknown (%)"
+        plots.curves(best_first, x_label, "mean HOS (%)", f"{title} (best first)", path)
     return bool(curves)
 
 
-def _draw_scores(rows: Rows, _title: str, path: Path) -> bool:
+def _draw_scores(rows: Rows, title: str, path: Path) -> bool:
     """Draw the score distributions of a few methods on the first pair."""
     first = min(rows, key=lambda row: (row["source"], row["target"], row["seed"]))
     same = [row for row in rows if _task(row) == _task(first)]
@@ -106,7 +108,8 @@ def _draw_scores(rows: Rows, _title: str, path: Path) -> bool:
     }
     if panels:
         is_unknown = np.array(first["y_true"]) == -1
-        plots.score_distribution(panels, is_unknown, path)
+        pair = f"{first['source']} → {first['target']}, seed {first['seed']}"
+        plots.score_distribution(panels, is_unknown, path, f"{title}: {pair}")
     return bool(panels)
 
 
@@ -124,7 +127,8 @@ def _draw_wins(rows: Rows, title: str, path: Path) -> bool:
         wins, losses = int((gaps > _TIE).sum()), int((gaps < -_TIE).sum())
         counts[method] = (wins, len(gaps) - wins - losses, losses)
     if counts and reference:
-        plots.wins(counts, f"{_REFERENCE} against each method by HOS: {title}", path)
+        x_label = f"pairs and seeds (tie: HOS within {100 * _TIE:g} point)"
+        plots.wins(counts, x_label, f"{_REFERENCE} against each method: {title}", path)
     return bool(counts and reference)
 
 
