@@ -15,7 +15,7 @@ from froda.bench.published import FIGURES, PAIRS, published
 from froda.bench.store import Job, Store
 from froda.bench.tables import make_sheets, to_csv, to_latex, to_markdown
 from froda.cli import app
-from froda.metrics import open_set_scores
+from froda.metrics import open_set_scores, oscr
 
 pytest.importorskip("pyarrow", reason="results in Parquet need the extra 'bench'")
 cli = CliRunner()
@@ -62,6 +62,17 @@ def test_groups_and_names():
         methods.select_methods("XSVM")
 
 
+def test_no_two_names_stand_for_one_method():
+    made = {}
+    for name in methods.select_methods("all"):
+        model = methods.METHODS[name]()
+        made.setdefault((type(model), tuple(sorted(model.get_params().items()))), []).append(name)
+    assert [names for names in made.values() if len(names) > 1] == []
+    assert methods.METHODS["ATI"]().variant == "plain"
+    assert methods.METHODS["ATI-lambda-N2"]().variant == "lambda-N2"
+    assert methods.METHODS["D-FRODA-U-W"]().head == "linear"
+
+
 def test_a_row_holds_scores_and_circumstances():
     row = runner.run_job(JOB, None)
     task = runner.task_of(JOB, None)
@@ -72,6 +83,27 @@ def test_a_row_holds_scores_and_circumstances():
     again = open_set_scores(row["y_true"], row["y_pred"], row["unknown_score"], unknown_label=-1)
     assert row["OS"] == again["OS"]
     assert row["AUROC"] == again["AUROC"]
+    assert "settings" in row
+    assert row["n_target"] == len(task.X_target)
+    other = replace(JOB, seed=1)
+    assert runner.task_of(other, None).description.endswith("seed 1")
+    assert runner.run_job(other, None)["y_true"] != row["y_true"]
+
+
+def test_oscr_is_that_of_the_best_known_class():
+    """A method that rejects much must not lose by it: the curve has its own thresholds."""
+    row = runner.run_job(replace(JOB, method="OSVM"), None)
+    assert -1 in row["y_pred"]
+    assert -1 not in row["best_known"]
+    columns = (row["y_true"], row["best_known"], row["unknown_score"])
+    assert row["OSCR"] == oscr(*columns, unknown_label=-1)
+    assert row["OSCR"] > oscr(row["y_true"], row["y_pred"], columns[2], unknown_label=-1)
+
+
+def test_a_row_holds_the_threshold_of_its_method():
+    model = methods.METHODS["OSVM"]().fit(*runner.task_of(JOB, None).visible())
+    assert runner.run_job(replace(JOB, method="OSVM"), None)["threshold"] == model.threshold_
+    assert runner.run_job(replace(JOB, method="FRODA-svm"), None)["threshold"] == 1 / 1.2
 
 
 def test_a_method_that_fails_is_recorded(monkeypatch):
@@ -144,6 +176,8 @@ def test_a_failing_method_is_shown(tmp_path, monkeypatch):
     assert result.exit_code == 0, result.output
     assert "failed: LSVM, source → target, seed 0: RuntimeError: no luck" in result.output
     assert "failed" in to_markdown(make_sheets(Store(tmp_path).rows())[0][1])
+    again = run(*command)  # nothing is left to do, but the failure is not forgotten
+    assert "failed: LSVM, source → target, seed 0: RuntimeError: no luck" in again.output
 
 
 @pytest.mark.parametrize(
@@ -154,6 +188,7 @@ def test_a_failing_method_is_shown(tmp_path, monkeypatch):
         (("synthetic", "--out", "x", "--split", "y"), "no split 'y'"),
         (("synthetic", "--out", "x", "--pairs", "y"), "source-target"),
         (("synthetic", "--out", "x", "--pairs", "source-y"), "has no domain 'y'"),
+        (("synthetic", "--out", "x", "--pairs", "source-source"), "are the same samples"),
         (("office-caltech10", "--out", "x"), "needs the folder"),
         (("office-caltech10", "--out", "x", "--data", "y"), "y is no folder"),
         (("tables", "x"), "is missing"),

@@ -128,17 +128,17 @@ def _run(
         TextColumn("left:"),
         TimeRemainingColumn(),
     )
-    failed: list[str] = []
     with Progress(*columns, console=console) as progress:
         bar = progress.add_task("fitting", total=len(chosen), completed=n_there)
-        for job, row in run_jobs(chosen, store, data, jobs):
+        for job, _ in run_jobs(chosen, store, data, jobs):
             progress.update(bar, advance=1, description=f"{job.method}, {job.pair}")
-            if row["status"] != "ok":
-                failed.append(f"{job.method}, {job.pair}, seed {job.seed}: {row['reason']}")
-    for line in failed:
-        console.print(f"failed: {line}", markup=False, soft_wrap=True)
-    keys = {(job.file_name) for job in chosen}
-    console.print(_summary([row for row in store.rows() if _name_of(row) in keys]))
+    keys = {job.file_name for job in chosen}
+    rows = [row for row in store.rows() if _name_of(row) in keys]
+    for row in rows:
+        if row["status"] != "ok":
+            where = f"{row['method']}, {row['source']} → {row['target']}, seed {row['seed']}"
+            console.print(f"failed: {where}: {row['reason']}", markup=False, soft_wrap=True)
+    console.print(_summary(rows))
     console.print(f"results: {store.write_summary()}", soft_wrap=True)
 
 

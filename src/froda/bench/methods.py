@@ -30,7 +30,7 @@ BASELINES: dict[str, Maker] = {
     "SA": SA,
     "CORAL": CORAL,
     "PCA residual": PCAResidual,
-    "ATI": ATI,
+    "ATI": partial(ATI, variant="plain"),
     "ATI-lambda": partial(ATI, variant="lambda"),
     "ATI-lambda-N1": partial(ATI, variant="lambda-N1"),
     "ATI-lambda-N2": partial(ATI, variant="lambda-N2"),

@@ -21,6 +21,7 @@ from froda.bench.store import Job, Store, machine, versions
 from froda.datasets import OpenSetTask
 from froda.datasets.loaders import dataset_domains, load_domain
 from froda.datasets.protocols import make_task
+from froda.metrics import oscr
 
 
 def make_jobs(
@@ -36,6 +37,13 @@ def make_jobs(
     """Return the jobs of a comparison, pair by pair."""
     if pairs is None:
         pairs = itertools.permutations(dataset_domains(dataset, folder), 2)
+    pairs = list(pairs)
+    for source, target in pairs:
+        if source == target:
+            raise ValueError(
+                f"pair {source}-{target}: source and target are the same samples, so a method "
+                "would be given the answers; choose two domains."
+            )
     return [
         Job(dataset, features, split, source, target, seed, method)
         for seed in seeds
@@ -81,13 +89,16 @@ def run_job(job: Job, folder: Path | None, threads: int | None = None) -> dict[s
             row["seconds"] = time.perf_counter() - began
             score = np.asarray(model.unknown_score(visible.X_target), dtype=np.float64)
             known = model.decision_function(visible.X_target)[:, :-1].argmax(axis=1)
+            best_known = np.asarray(model.classes_)[known]
             row |= task.score(labels, score)
+            # The curve runs over all thresholds, so it is not for the method's own to decide.
+            row["OSCR"] = oscr(task.y_target, best_known, score, unknown_label=task.unknown_label)
             row |= {
                 "y_true": task.y_target.tolist(),
                 "y_pred": np.asarray(labels).tolist(),
-                "best_known": np.asarray(model.classes_)[known].tolist(),
+                "best_known": best_known.tolist(),
                 "unknown_score": score.tolist(),
-                "threshold": float(getattr(model, "unknown_threshold_", np.nan)),
+                "threshold": _threshold(model),
             }
         except Exception as error:  # whatever a method does wrong is a result
             row |= {
@@ -98,6 +109,14 @@ def run_job(job: Job, folder: Path | None, threads: int | None = None) -> dict[s
     row["warnings"] = "; ".join(sorted({str(entry.message) for entry in caught}))[:2000]
     row["finished"] = datetime.now(UTC).isoformat(timespec="milliseconds")
     return row
+
+
+def _threshold(model: Any) -> float:
+    """Return the unknown score from which on the method calls a sample unknown, if it has one."""
+    for name in ("unknown_threshold_", "threshold_"):
+        if hasattr(model, name):
+            return float(getattr(model, name))
+    return float("nan")
 
 
 def run_jobs(

@@ -12,7 +12,7 @@ from typing import Any
 
 from froda.extras import require
 
-_LAYOUT = 1
+_LAYOUT = 2
 _MARKER = "bench.json"
 _PACKAGES = ("froda", "numpy", "scipy", "scikit-learn")
 

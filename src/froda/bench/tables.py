@@ -78,10 +78,11 @@ def _make_sheet(rows: list[dict[str, Any]], methods: tuple[str, ...], metric: st
     }
     cells = {method: [*line, _mean_cell(line)] for method, line in cells.items()}
     texts = sorted({row["description"].partition("; ")[2].rpartition("; seed")[0] for row in rows})
-    versions = sorted({row["versions"] for row in rows})
+    n_versions = len({row["versions"] for row in rows})
+    mixed = f"; made with {n_versions} sets of package versions" if n_versions > 1 else ""
     return Sheet(
         title=f"{metric} on {first['dataset']}, {first['features']}",
-        note="; ".join(text for text in texts if text) + f". {len(versions)} set of versions.",
+        note="; ".join(text for text in texts if text) + mixed,
         columns=[f"{source} → {target}" for source, target in pairs] + [_MEAN],
         rows=_mark_best(cells),
         paper=_paper_lines(first, pairs, tuple(cells)) if metric == "OS" else {},
