@@ -153,7 +153,7 @@ def test_fista_finds_nothing_lower(rng, kind):
 
 def test_spams_agrees(rng):
     """The toolbox that the paper used solves half our objective, samples as columns."""
-    spams = pytest.importorskip("spams", reason="SPAMS is only in the bench dependency group")
+    spams = pytest.importorskip("spams", reason="SPAMS comes with the dependency group 'literal'")
     case = make(rng, "correlated", 3.0, n_rows=25)
     groups = np.repeat([1, 2], case.widths).astype(np.int32)
     found = spams.fistaFlat(

@@ -202,7 +202,8 @@ def _find(folder: Path, names: list[str], entry: DatasetEntry) -> Path:
     for name in names:
         if name.lower() in present:
             return present[name.lower()]
-    held = ", ".join(sorted(path.name for path in present.values())[:6]) or "no data file"
+    found = [path.relative_to(folder).as_posix() for path in present.values()]
+    held = ", ".join(sorted(found)[:6]) + (" …" if len(found) > 6 else "") or "no data file"
     others = f" (or {', '.join(names[1:])})" if len(names) > 1 else ""
     raise FileNotFoundError(
         f"{folder / names[0]} is missing{others}; the folder holds {held}. Published by: "
