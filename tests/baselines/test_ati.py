@@ -277,6 +277,35 @@ def test_map_is_what_labels_the_target(rng):
     assert_allclose(still.unknown_score(X_target), plain.unknown_score(X_target), atol=1e-3)
 
 
+def test_the_cost_of_unknown_is_halfway_between_the_extreme_distances(rng):
+    X, y, X_target, _ = make_task(rng)
+    model = ATI(max_iter=1, row_sum=False, zscore=False, pca_variance=None).fit(X, y, X_target)
+    means = np.stack([X[y == c].mean(axis=0) for c in np.unique(y)])
+    costs = cdist(X_target, means, "sqeuclidean")
+    assert_allclose(model.lam_, (costs.max() + costs.min()) / 2)
+    expected = np.minimum(costs.min(axis=1), model.lam_).sum()  # every class is someone's nearest
+    assert set(model.assignment_) >= set(y)
+    assert_allclose(model.objective_, [expected])
+
+
+def test_maps_of_all_rounds_together_are_the_transform(rng, monkeypatch):
+    """The means of the last round are those of the source mapped by all rounds before."""
+    seen = []
+    real = ati.map_means
+    monkeypatch.setattr(ati, "map_means", lambda means, *a: seen.append(means) or real(means, *a))
+    X, y = rng.normal(size=(60, 5)), np.arange(60) % 3
+    X_target = 3 * rng.normal(size=(200, 5)) + np.arange(5)
+    settings = {"row_sum": False, "zscore": False, "pca_variance": None, "tol": 0}
+    for n_rounds in (2, 3, 4):
+        before = ATI(max_iter=n_rounds - 1, **settings).fit(X, y, X_target)
+        seen.clear()
+        model = ATI(max_iter=n_rounds, **settings).fit(X, y, X_target)
+        assert model.n_iter_ == n_rounds
+        means = ati.class_means(X @ before.transform_, y)
+        assert_allclose(seen[-1], means, atol=1e-9)
+        assert not np.allclose(model.transform_, before.transform_)
+
+
 def test_says_why_it_stopped(rng):
     X, y, X_target, _ = make_task(rng)
     settled = ATI(tol=0).fit(X, y, X_target)

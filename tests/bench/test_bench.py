@@ -125,6 +125,8 @@ def test_store_resumes_and_refuses(tmp_path):
     assert not store.has(JOB)
     store.write(JOB, {"finished": "now", "OS": 0.5})
     assert Store(tmp_path).has(JOB)
+    assert list(tmp_path.rglob("*.partial")) == []
+    (tmp_path / "rows" / "killed.partial").write_bytes(b"PAR1")  # as an interrupted run leaves it
     assert not store.has(replace(JOB, seed=1))
     (row,) = store.rows()
     assert (row["method"], row["OS"]) == ("LSVM", 0.5)
