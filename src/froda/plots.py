@@ -190,6 +190,6 @@ def _single(title: str, width: float = 5.0, height: float = 3.6) -> tuple[Any, A
     figure_module = require("matplotlib.figure", "report", "figures")
     figure = figure_module.Figure(figsize=(width, height), layout="constrained")
     axis = figure.subplots()
-    axis.set_title(title, loc="left", fontsize="medium", fontweight="bold")
+    figure.suptitle(title, x=0.01, ha="left", fontsize="medium", fontweight="bold")
     axis.spines[["top", "right"]].set_visible(False)
     return figure, axis

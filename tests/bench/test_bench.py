@@ -171,6 +171,25 @@ def test_end_to_end(tmp_path, monkeypatch):
     assert names == {"epsilon", "threshold", "scores", "wins", "runtime"}
 
 
+def test_an_interrupted_run_says_how_to_go_on(tmp_path, monkeypatch):
+    command = ("synthetic", "--out", tmp_path, "--methods", "LSVM,OSVM")
+    real = runner.run_job
+
+    def interrupted(job, *others):
+        if job.method == "OSVM":
+            raise KeyboardInterrupt
+        return real(job, *others)
+
+    monkeypatch.setattr(runner, "run_job", interrupted)
+    result = run(*command)
+    assert result.exit_code == 130
+    assert "the same command goes on" in result.output
+    assert [row["method"] for row in Store(tmp_path).rows()] == ["LSVM"]
+    monkeypatch.setattr(runner, "run_job", real)
+    assert run(*command).exit_code == 0
+    assert [row["method"] for row in Store(tmp_path).rows()] == ["LSVM", "OSVM"]
+
+
 def test_a_failing_method_is_shown(tmp_path, monkeypatch):
     monkeypatch.setitem(runner.METHODS, "LSVM", Broken)
     command = ("synthetic", "--out", tmp_path, "--pairs", "source-target", "--methods", "LSVM")

@@ -81,6 +81,9 @@ def run(  # noqa: PLR0917 - the options of the command
     except (ImportError, OSError, ValueError) as error:
         typer.echo(f"froda bench: {error}", err=True)
         raise typer.Exit(1) from error
+    except KeyboardInterrupt as stop:
+        typer.echo("froda bench: stopped; the same command goes on where this one was.", err=True)
+        raise typer.Exit(130) from stop
 
 
 def _run(

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from froda.bench.methods import METHODS
 from froda.bench.store import Job, Store, machine, versions
 from froda.datasets import OpenSetTask
-from froda.datasets.loaders import dataset_domains, load_domain
+from froda.datasets.loaders import DATASETS, dataset_domains, load_domain
 from froda.datasets.protocols import make_task
 from froda.metrics import oscr
 
@@ -36,7 +36,8 @@ def make_jobs(
 ) -> list[Job]:
     """Return the jobs of a comparison, pair by pair."""
     if pairs is None:
-        pairs = itertools.permutations(dataset_domains(dataset, folder), 2)
+        every = itertools.permutations(dataset_domains(dataset, folder), 2)
+        pairs = DATASETS[dataset].pairs or every
     pairs = list(pairs)
     for source, target in pairs:
         if source == target:

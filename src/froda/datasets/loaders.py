@@ -92,6 +92,8 @@ class DatasetEntry:
         Project or paper that publishes the files; empty where no file is needed.
     class_names : tuple of str, default=()
         All classes in the order of the labels.
+    pairs : tuple of (str, str), default=()
+        The (source, target) pairs that can be compared; empty where all ordered pairs can.
     """
 
     load: Callable[[DatasetEntry, Path, str, str], Domain]
@@ -100,6 +102,7 @@ class DatasetEntry:
     split: str
     published: str
     class_names: tuple[str, ...] = ()
+    pairs: tuple[tuple[str, str], ...] = ()
 
     @property
     def needs_folder(self) -> bool:
@@ -361,6 +364,13 @@ DATASETS: dict[str, DatasetEntry] = {
         _numbers(65),
     ),
     "digits": DatasetEntry(_digits, ("mnist", "digits"), ("gradients",), "half", ""),
-    "synthetic": DatasetEntry(_synthetic, ("source", "target"), ("planted",), "5-2-3", ""),
+    "synthetic": DatasetEntry(
+        _synthetic,
+        ("source", "target"),
+        ("planted",),
+        "5-2-3",
+        "",
+        pairs=(("source", "target"),),  # the unknown classes of the source are in it alone
+    ),
     "folder": DatasetEntry(_own_files, (), ("own",), "half", "yourself: one file a domain"),
 }
