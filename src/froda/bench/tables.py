@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from froda.bench.methods import BASELINES, OURS
-from froda.bench.published import published
+from froda.bench.published import LINES, published
 
 METRICS = ("OS", "OS*", "UNK", "HOS", "AUROC", "OSCR")
 _MEAN = "mean"
@@ -163,7 +163,7 @@ def to_markdown(sheet: Sheet) -> str:
         lines.append(f"| {method} | " + " | ".join(texts) + " |")
     for method, figures in sheet.paper.items():
         texts = [_plain(value, "–") for value in (*figures, float(np.mean(figures)))]
-        lines.append(f"| {method}, as published | " + " | ".join(texts) + " |")
+        lines.append(f"| {LINES.get(method, method)}, as published | " + " | ".join(texts) + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -183,7 +183,9 @@ def to_latex(sheet: Sheet) -> str:
         lines.append(" & ".join([escape(method), *texts]) + r" \\")
     for method, figures in sheet.paper.items():
         texts = [_plain(value, "--") for value in (*figures, float(np.mean(figures)))]
-        lines.append(" & ".join([escape(f"{method}, as published"), *texts]) + r" \\")
+        lines.append(
+            " & ".join([escape(f"{LINES.get(method, method)}, as published"), *texts]) + r" \\"
+        )
     return "\n".join([*lines, r"\hline", r"\end{tabular}"]) + "\n"
 
 
