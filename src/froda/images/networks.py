@@ -345,9 +345,7 @@ def _last_linear(name: str, module: Any, torch: Any) -> str:
     """Return the name of the last linear part, which classifies the pooled features."""
     linear = [own for own, part in module.named_modules() if isinstance(part, torch.nn.Linear)]
     if not linear:
-        raise ValueError(
-            f"{name} does not end in a linear classifier, so nothing is pooled for it."
-        )
+        raise ValueError(f"{name} has no linear classifier that shows where its features end.")
     return linear[-1]
 
 
