@@ -111,7 +111,7 @@ def test_classes_that_are_not_there_are_named():
     [
         ((), "no class folders"),
         (("a",), "only the class 'a'"),
-        (("a", "unknown"), "only the class"),
+        (("a", "unknown"), "only the class 'a'"),
     ],
 )
 def test_one_class_is_not_enough(classes, found):

@@ -236,5 +236,49 @@ def test_pixels_are_not_written_to(tiny):
         assert_array_equal(features(batch), features(batch))
 
 
+class Other(torch.nn.Linear):
+    """A network for something else."""
+
+    def forward(self, batch):
+        raise RuntimeError("video wanted\nnot pictures")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"module": Other(2, 2), "classifier": ""}, "video wanted"),
+        ({"module": torch.nn.Conv3d(3, 3, 2), "classifier": ""}, "rank 4"),
+        ({"size": 20}, "mat1 and mat2"),
+    ],
+)
+def test_networks_that_take_no_pictures_are_refused(tiny, changes, words):
+    match = f"tiny with layer 'pooled' gives no features of a picture .*{words}"
+    with (
+        pytest.raises(ValueError, match=match),
+        running(tiny.tiny_network(**changes), "pooled"),
+    ):
+        pass
+
+
+class Loose(torch.nn.Module):
+    """A network with a part that mixes pictures, and one that it does not use."""
+
+    def __init__(self):
+        super().__init__()
+        self.mixing, self.idle = torch.nn.Flatten(0), torch.nn.ReLU()
+        self.head = torch.nn.Linear(2, 2)
+
+    def forward(self, batch):
+        self.mixing(batch)
+        return self.head(torch.zeros(len(batch), 2))
+
+
+@pytest.mark.parametrize("part", ["mixing", "idle"])
+def test_parts_that_compute_something_else_are_refused(tiny, part):
+    network = tiny.tiny_network(module=Loose(), classifier="head")
+    with pytest.raises(ValueError, match="computes no features"), running(network, part):
+        pass
+
+
 def test_names_of_origins():
     assert set(networks._ORIGINS) == {"torchvision", "timm"}

@@ -231,23 +231,25 @@ def _extraction_bar(console: Console, name: str) -> Iterator[Callable[[Step], No
         TextColumn("left:"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console) as progress:
-        bar = progress.add_task(escape(name), total=None, rate="")
-        began = time.perf_counter()
+    progress = Progress(*columns, console=console)
+    bar = progress.add_task(escape(name), total=None, rate="")
+    began = time.perf_counter()
 
-        def show(step: Step) -> None:
-            nonlocal began
-            fresh = step.done - step.resumed
-            if fresh == 0:
-                began = time.perf_counter()
-                progress.reset(bar, total=step.total, completed=step.done)
-                return
-            rate = fresh / (time.perf_counter() - began)
-            progress.update(
-                bar, total=step.total, completed=step.done, rate=f"{rate:.1f} pictures/s"
-            )
+    def show(step: Step) -> None:
+        nonlocal began
+        fresh = step.done - step.resumed
+        if fresh == 0:  # the first step; mistakes found before it leave no empty bar
+            began = time.perf_counter()
+            progress.reset(bar, total=step.total, completed=step.done)
+            progress.start()
+            return
+        rate = fresh / (time.perf_counter() - began)
+        progress.update(bar, completed=step.done, rate=f"{rate:.1f} pictures/s")
 
+    try:
         yield show
+    finally:
+        progress.stop()
 
 
 @contextmanager

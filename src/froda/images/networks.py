@@ -115,14 +115,14 @@ class Network:
 def running(network: Network, layer: str) -> Iterator[Callable[[Array], Array]]:
     """Give a function from pixels, n × size × size × 3 of uint8, to features, float32.
 
-    What a part computes is averaged over positions; several parts stand side by side. The
-    function may be called from several threads at once.
+    What a part computes is averaged over positions (all dimensions after the channels, or
+    those of tokens before them); several parts stand side by side. The function may be called from several threads at once.
     """
     torch = require("torch", "images", "features of pictures")
     parts = network.parts(layer)
     seen = threading.local()
     mean, std = (np.asarray(values, dtype=np.float32) for values in (network.mean, network.std))
-    module = network.module.eval().to(network.device, memory_format=torch.channels_last)
+    module = network.module.eval()
 
     def features(pixels: Array) -> Array:
         scaled = (pixels.astype(np.float32) - mean) / std
@@ -136,6 +136,14 @@ def running(network: Network, layer: str) -> Iterator[Callable[[Array], Array]]:
 
     hooks = [_watch(module, part, network.classifier, seen) for part in dict.fromkeys(parts)]
     try:
+        try:
+            module.to(network.device, memory_format=torch.channels_last)
+            features(np.zeros((1, network.size, network.size, 3), dtype=np.uint8))
+        except Exception as error:  # networks for other things than pictures fail in many ways
+            raise ValueError(
+                f"{network.name} with layer {layer!r} gives no features of a picture of "
+                f"{network.size} × {network.size} pixels: {str(error).splitlines()[0][:200]}"
+            ) from error
         yield features
     finally:
         for hook in hooks:
@@ -275,7 +283,7 @@ def _timm(name: str, device: str) -> Network:
     package = _their_package("timm", "timm")
     if not package.is_model(name.partition(".")[0]):
         raise _no_such(f"timm:{name}", package.list_models())
-    with _weights_needed(f"timm:{name}", "timm names the file in its message"):
+    with _weights_needed(f"timm:{name}", "into the cache of huggingface_hub"):
         module = package.create_model(name, pretrained=True)
     wanted = package.data.resolve_model_data_config(module)
     classifier = next(
