@@ -116,7 +116,8 @@ def running(network: Network, layer: str) -> Iterator[Callable[[Array], Array]]:
     """Give a function from pixels, n × size × size × 3 of uint8, to features, float32.
 
     What a part computes is averaged over positions (all dimensions after the channels, or
-    those of tokens before them); several parts stand side by side. The function may be called from several threads at once.
+    those of tokens before them); several parts stand side by side. The function may be called
+    from several threads at once.
     """
     torch = require("torch", "images", "features of pictures")
     parts = network.parts(layer)
