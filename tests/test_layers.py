@@ -41,6 +41,14 @@ LAYERS = [
     ["bench.store", "bench.runtimes", "demo"],
     ["bench.runner", "bench.tables", "bench.figures"],
     ["bench.command"],
+    ["images.names", "images.ahead"],
+    ["images.listing", "images.reading", "images.networks"],
+    ["images.features", "images.chunks"],
+    ["images.extraction"],
+    ["images"],
+    ["images.adaptation", "images.fonts"],
+    ["images.tables", "images.sheet"],
+    ["images.command"],
     ["cli"],
 ]
 ORDER = {module: number for number, layer in enumerate(LAYERS) for module in layer}
@@ -49,7 +57,7 @@ ALLOWED_ONLY_IN = {
     "matplotlib": {"plots"},
     "torch": set(),
     "dask": set(),
-    "typer": {"cli", "bench.command"},
+    "typer": {"cli", "bench.command", "images.command"},
 }
 
 
@@ -90,7 +98,7 @@ def test_optional_packages_stay_in_their_modules(path):
 
 
 def test_import_is_light():
-    heavy = ("matplotlib", "torch", "typer", "mlxtend")
+    heavy = ("matplotlib", "torch", "typer", "mlxtend", "PIL")
     code = f"import sys, froda; print([m for m in {heavy} if m in sys.modules])"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

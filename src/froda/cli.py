@@ -20,6 +20,7 @@ from rich.table import Table
 
 from froda import __version__
 from froda.bench.command import app as bench
+from froda.images.command import app as images
 
 if TYPE_CHECKING:
     from froda.demo import Outcome
@@ -35,6 +36,7 @@ app = typer.Typer(
 
 
 app.add_typer(bench, name="bench")
+app.add_typer(images)
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,4 +1,4 @@
-"""Figures. The only module that draws."""
+"""Figures. The only module that draws, but for the contact sheets of pictures."""
 
 from __future__ import annotations
 

@@ -255,3 +255,12 @@ def test_pickled_objects_are_not_run(tmp_path):
     path = save(tmp_path, X=X, y=np.array([1, "a", None, 2, 3], dtype=object))
     with pytest.raises(ValueError, match=r"d\.npz is damaged .*pickle"):
         load_file(path)
+
+
+def test_text_that_names_classes_stays_text(tmp_path):
+    names = np.array(["01", "10", "2", " cup"])
+    labels = np.array(["10", "2", "01", " cup", "2"])
+    np.savez(tmp_path / "d.npz", X=X, y=labels, classes=names)
+    domain = load_file(tmp_path / "d.npz")
+    assert domain.class_names == tuple(names.tolist())
+    assert_array_equal(domain.y, [1, 2, 0, 3, 2])

@@ -102,9 +102,10 @@ def make_domain(
     samples_are_columns: bool = False,
 ) -> Domain:
     """Turn raw arrays of a file into a record: rows, whole-number labels, floats."""
-    labels = _label_column(labels, path)
+    class_names = None if class_names is None else tuple(map(str, class_names))
+    labels = _label_column(labels, path, frozenset(class_names or ()))
     X = _feature_rows(features, len(labels), path, samples_are_columns)
-    names = _usual_names(labels) if class_names is None else tuple(map(str, class_names))
+    names = _usual_names(labels) if class_names is None else class_names
     return Domain(X, number_labels(labels, names, path), name, names, licence, provenance)
 
 
@@ -309,8 +310,11 @@ def _usual_names(labels: Array) -> tuple[str, ...]:
     return tuple(str(label) for label in _plain(np.unique(labels)))
 
 
-def _label_column(labels: Array, path: Path) -> Array:
-    """Return one label a sample: n × 1, 1 × n, cells of strings, digits of a table."""
+def _label_column(labels: Array, path: Path, names: frozenset[str]) -> Array:
+    """Return one label a sample: n × 1, 1 × n, cells of strings, digits of a table.
+
+    Text that names classes as it stands stays so: "07" and " cup" may be names of folders.
+    """
     if labels.ndim > 1 and sum(size != 1 for size in labels.shape) > 1:
         raise ValueError(f"{path}: labels must be one column or one row, got {labels.shape}.")
     column = labels.ravel()
@@ -318,7 +322,7 @@ def _label_column(labels: Array, path: Path) -> Array:
         raise ValueError(f"{path} holds no samples.")
     if column.dtype.kind == "O":
         column = np.array([str(np.asarray(cell).ravel()[0]) for cell in column])
-    if column.dtype.kind == "U":
+    if column.dtype.kind == "U" and not names.issuperset(column.tolist()):
         try:
             column = column.astype(float)
         except ValueError:
