@@ -20,7 +20,22 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from froda import baselines
-from froda.baselines import ATI, CORAL, GFK, LSVM, OSLPP, OSNN, OSVM, SA, TCA, PCAResidual
+from froda.baselines import (
+    ATI,
+    BP,
+    CORAL,
+    DAN,
+    GFK,
+    LSVM,
+    OSBP,
+    OSLPP,
+    OSNN,
+    OSVM,
+    RTN,
+    SA,
+    TCA,
+    PCAResidual,
+)
 from froda.baselines.base import reject
 
 
@@ -44,6 +59,7 @@ class Entry:
         return self.method(**{**self.settings, **settings})
 
 
+SHORT = {"n_epochs": 3, "n_bottleneck": 32, "learning_rate": 0.03}
 METHODS = [
     Entry(LSVM, never_unknown=True),
     Entry(OSVM),
@@ -58,6 +74,11 @@ METHODS = [
     Entry(PCAResidual),
     Entry(ATI, {"rejection": 0.2}),  # at 0.05 it rejects none of so few samples
     Entry(OSLPP),
+    Entry(DAN, SHORT),
+    Entry(DAN, {"estimator": "linear", **SHORT}),
+    Entry(RTN, SHORT),
+    Entry(BP, {"n_hidden": 16, **SHORT}),
+    Entry(OSBP, {"n_epochs": 15, "n_bottleneck": 32}),
 ]
 
 ONE_COLUMN_MORE = (
@@ -78,7 +99,7 @@ def test_the_table_is_complete():
 
 
 @parametrize_with_checks(
-    [method() for method in BY_METHOD],
+    [entry.make() for entry in BY_METHOD.values()],
     expected_failed_checks=lambda estimator: {
         **EXPECTED_FAILURES,
         **BY_METHOD[type(estimator)].expected_failures,

@@ -50,7 +50,8 @@ T = TypeVar("T", bound=type)
 def document_shared(cls: T) -> T:
     """Fill {shared_settings} and {shared_attributes} of a class docstring."""
     texts = [SETTINGS[name] for name in ("row_sum", "zscore", "unit_norm", "pca_variance")]
-    texts += [_REJECTION, SETTINGS["unknown_label"]]
+    texts += [_REJECTION] if "rejection" in inspect.signature(cls).parameters else []
+    texts += [SETTINGS["unknown_label"]]
     filled = dedent(inspect.cleandoc(cls.__doc__ or ""))
     filled = filled.replace("{shared_settings}", "\n".join(dedent(t).strip() for t in texts))
     filled = filled.replace("{shared_attributes}", dedent(_ATTRIBUTES).strip())
@@ -288,21 +289,30 @@ def held_out_threshold(features: Array, numbers: Array, share: float, doubt: Hel
 def held_out_doubts(features: Array, numbers: Array, doubt: HeldOutDoubt) -> Array | None:
     """Return the doubt about each sample in cross-validation; None where a class has one row.
 
-    Rows are sorted before they are dealt out, so that neither the order in which they came
-    nor the sign of an axis matters, and dealt at random (fixed seed), so that no fold is a
-    corner of the space.
+    Rows are sorted before they are dealt out, so that the order in which they came does not
+    matter, and dealt at random (fixed seed), so that no fold is a corner of the space.
     """
-    counts = np.bincount(numbers)
-    n_folds = int(min(_FOLDS, counts[counts > 0].min()))
+    n_folds = number_of_folds(numbers)
     if n_folds < 2:
         return None
-    order = np.lexsort(np.abs(features).T[::-1])
+    order = canonical_order(features)
     features, numbers = features[order], numbers[order]
     doubts = np.empty(len(features))
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=0)
     for fitted, held_out in folds.split(features, numbers):
         doubts[order[held_out]] = doubt(features[fitted], numbers[fitted], features[held_out])
     return doubts
+
+
+def number_of_folds(numbers: Array) -> int:
+    """Return in how many parts a source is cut for cross-validation; 1 means not at all."""
+    counts = np.bincount(numbers)
+    return int(min(_FOLDS, counts[counts > 0].min()))
+
+
+def canonical_order(features: Array) -> Array:
+    """Return an order of rows that hangs neither on theirs nor on the signs of the axes."""
+    return np.lexsort(np.abs(features).T[::-1])
 
 
 def reject(scores: Array, doubt: Array, threshold: float) -> Array:

@@ -1,0 +1,1 @@
+"""Networks on given features: a bottleneck and a classifier, trained with PyTorch."""
