@@ -106,7 +106,8 @@ def test_optional_packages_stay_in_their_modules(path):
 
 def test_import_is_light():
     heavy = ("matplotlib", "torch", "typer", "mlxtend", "PIL")
-    code = f"import sys, froda.baselines, froda.bench.methods; print([m for m in {heavy} if m in sys.modules])"
+    code = "import sys, froda.baselines, froda.bench.methods; "
+    code += f"print([m for m in {heavy} if m in sys.modules])"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )

@@ -59,7 +59,7 @@ class Entry:
         return self.method(**{**self.settings, **settings})
 
 
-SHORT = {"n_epochs": 3, "n_bottleneck": 32, "learning_rate": 0.03}
+SHORT = {"n_epochs": 1, "n_bottleneck": 32, "learning_rate": 0.1}
 METHODS = [
     Entry(LSVM, never_unknown=True),
     Entry(OSVM),
@@ -78,7 +78,7 @@ METHODS = [
     Entry(DAN, {"estimator": "linear", **SHORT}),
     Entry(RTN, SHORT),
     Entry(BP, {"n_hidden": 16, **SHORT}),
-    Entry(OSBP, {"n_epochs": 15, "n_bottleneck": 32}),
+    Entry(OSBP, {**SHORT, "n_epochs": 5}),
 ]
 
 ONE_COLUMN_MORE = (

@@ -56,7 +56,7 @@ def run(*words):
 
 def test_groups_and_names():
     everything = methods.select_methods("all")
-    assert len(everything) == len(set(everything)) == 21
+    assert len(everything) == len(set(everything)) == 25
     assert methods.select_methods("osvm, ours,OSVM")[:2] == ("OSVM", "FRODA-svm")
     with pytest.raises(ValueError, match="no method 'XSVM'"):
         methods.select_methods("XSVM")

@@ -49,7 +49,10 @@ def run(  # noqa: PLR0917 - the options of the command
     features: Annotated[str | None, typer.Option(help="Kind of features.")] = None,
     split: Annotated[str | None, typer.Option(help="Name of the split of the classes.")] = None,
     methods: Annotated[
-        str, typer.Option(help="Names or groups (all, ours, baselines, epsilon), comma-separated.")
+        str,
+        typer.Option(
+            help="Names or groups (all, ours, baselines, deep, epsilon), comma-separated."
+        ),
     ] = "all",
     pairs: Annotated[
         str | None, typer.Option(help="source-target pairs, comma-separated; all when left out.")
@@ -62,7 +65,8 @@ def run(  # noqa: PLR0917 - the options of the command
     """Run every method on every pair of domains and store one row for each.
 
     A row that is there already is not computed again, so an interrupted run goes on with the
-    same command. A method that fails is stored and shown with its reason.
+    same command. A method that fails is stored and shown with its reason. The methods of the
+    group `deep` need PyTorch (`pip install "froda[deep]"`); without it `all` leaves them out.
     """
     console = Console()
     try:
@@ -100,7 +104,7 @@ def _run(
     jobs: int,
 ) -> None:
     """Check everything, then run with progress."""
-    from froda.bench.methods import select_methods  # noqa: PLC0415 - keeps `--help` quick
+    from froda.bench.methods import DEEP, has_torch, select_methods  # noqa: PLC0415 - quick `--help`
     from froda.bench.runner import make_jobs, run_jobs, task_of  # noqa: PLC0415
     from froda.bench.store import Store  # noqa: PLC0415
     from froda.datasets.loaders import DATASETS  # noqa: PLC0415
@@ -121,6 +125,10 @@ def _run(
     for job in tasks.values():  # errors in files or split come before any fit
         description = task_of(job, data).description
     console.print(f"{len(chosen)} rows, {len(tasks)} tasks; the last one: {description}")
+    if "all" in methods.split(",") and not has_torch():
+        console.print(
+            f'left out: {", ".join(DEEP)}, which need PyTorch (extra "deep")', markup=False
+        )
     store = Store(out, for_writing=True)
     n_there = sum(store.has(job) for job in chosen)
     columns = (

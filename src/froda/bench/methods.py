@@ -4,9 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
-from froda.baselines import ATI, CORAL, GFK, LSVM, OSLPP, OSNN, OSVM, SA, TCA, PCAResidual
+from froda.baselines import (
+    ATI,
+    BP,
+    CORAL,
+    DAN,
+    GFK,
+    LSVM,
+    OSBP,
+    OSLPP,
+    OSNN,
+    OSVM,
+    RTN,
+    SA,
+    TCA,
+    PCAResidual,
+)
+from froda.baselines.deep.base import no_torch_message
 from froda.estimators import DFRODA, DFRODAU, FRODA
 
 Maker = Callable[[], Any]
@@ -36,31 +53,47 @@ BASELINES: dict[str, Maker] = {
     "ATI-lambda-N2": partial(ATI, variant="lambda-N2"),
     "OSLPP": OSLPP,
 }
+# These need PyTorch.
+DEEP: dict[str, Maker] = {"DAN": DAN, "RTN": RTN, "BP": BP, "OSBP": OSBP}
 EPSILONS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0)
 SENSITIVITY: dict[str, Maker] = {
     f"FRODA, epsilon {epsilon:g}": partial(FRODA, epsilon=epsilon) for epsilon in EPSILONS
 }
-METHODS: dict[str, Maker] = {**BASELINES, **OURS, **SENSITIVITY}
+METHODS: dict[str, Maker] = {**BASELINES, **DEEP, **OURS, **SENSITIVITY}
 GROUPS: dict[str, tuple[str, ...]] = {
-    "all": (*BASELINES, *OURS),
+    "all": (*BASELINES, *DEEP, *OURS),
     "ours": tuple(OURS),
     "baselines": tuple(BASELINES),
+    "deep": tuple(DEEP),
     "epsilon": tuple(SENSITIVITY),
 }
 
 
+def has_torch() -> bool:
+    """Say whether the methods of the group "deep" can be fitted."""
+    return find_spec("torch") is not None
+
+
 def select_methods(words: str) -> tuple[str, ...]:
-    """Return the method names that a comma-separated list of names and groups stands for."""
+    """Return the method names that a comma-separated list of names and groups stands for.
+
+    Without PyTorch "all" leaves out the group "deep", and asking for one of that is an error.
+    """
     chosen: list[str] = []
     by_lower = {name.lower(): name for name in METHODS}
     for word in (part.strip() for part in words.split(",")):
-        if word in GROUPS:
+        if word == "all" and not has_torch():
+            chosen += [name for name in GROUPS["all"] if name not in DEEP]
+        elif word in GROUPS:
             chosen += GROUPS[word]
         elif word.lower() in by_lower:
             chosen.append(by_lower[word.lower()])
         else:
             raise ValueError(
                 f"there is no method {word!r}; there are the groups {', '.join(GROUPS)} and "
-                f"{', '.join((*BASELINES, *OURS))}."
+                f"{', '.join((*BASELINES, *DEEP, *OURS))}."
             )
+    deep = [name for name in chosen if name in DEEP]
+    if deep and not has_torch():
+        raise ImportError(no_torch_message(deep[0]))
     return tuple(dict.fromkeys(chosen))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,10 @@ class Job:
 
 def versions() -> dict[str, str]:
     """Return the versions that a result depends on."""
-    return {name: version(name) for name in _PACKAGES} | {"python": platform.python_version()}
+    found = {name: version(name) for name in _PACKAGES} | {"python": platform.python_version()}
+    with suppress(PackageNotFoundError):  # only some methods need it
+        found["torch"] = version("torch")
+    return found
 
 
 def machine() -> dict[str, str]:

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from froda.bench.methods import BASELINES, OURS
+from froda.bench.methods import BASELINES, DEEP, OURS
 from froda.bench.published import LINES, published
 
 METRICS = ("OS", "OS*", "UNK", "HOS", "AUROC", "OSCR")
 _MEAN = "mean"
 # The paper's Tables 1 and 3 compare with other methods, its Tables 2 and 4 our variants.
 KINDS: dict[str, tuple[str, ...]] = {
-    "comparison": (*BASELINES, "FRODA-svm", "D-FRODA-svm"),
+    "comparison": (*BASELINES, *DEEP, "FRODA-svm", "D-FRODA-svm"),
     "variants": tuple(OURS),
 }
 

@@ -29,7 +29,6 @@ from froda.baselines.deep.network import (
     start_layers,
     unknown_log_odds,
 )
-from froda.extras import require
 from froda.factorization.problem import Array
 from froda.validation import check_count, check_positive, check_seed
 
@@ -176,9 +175,10 @@ class DeepBaseline(Baseline):
             check_count("verbose", self.verbose, least=0)
         if not isinstance(self.device, str):
             raise ValueError(f"device must be 'auto' or a device of PyTorch, got {self.device!r}.")
-        require_torch(type(self).__name__)
-        from froda.baselines.deep.training import choose_device  # noqa: PLC0415 - PyTorch
-
+        try:
+            from froda.baselines.deep.training import choose_device  # noqa: PLC0415 - PyTorch
+        except ImportError as error:
+            raise ImportError(no_torch_message(type(self).__name__)) from error
         self.device_ = choose_device(self.device)
 
     def _fit(self, source: Array, numbers: Array, target: Array) -> None:
@@ -202,7 +202,7 @@ class DeepBaseline(Baseline):
 
     def _train(self, source: Array, numbers: Array, target: Array, progress: _Progress) -> Layers:
         """Train a network from the start."""
-        from froda.baselines.deep.training import Plan, train  # noqa: PLC0415 - PyTorch
+        from froda.baselines.deep.training import Data, Plan, train  # noqa: PLC0415 - PyTorch
 
         rng = np.random.default_rng(self._seed)
         n_columns = self.n_known_ + int(self._knows_unknown)
@@ -215,9 +215,7 @@ class DeepBaseline(Baseline):
         order, other = rng.permutation(order), rng.permutation(other)
         progress.start()
         return train(
-            source[order],
-            numbers[order],
-            target[other],
+            Data(source[order], numbers[order], target[other]),
             start_layers(shapes, rng),
             Plan(self.n_epochs, self.batch_size, float(self.learning_rate), self.device_),
             rng,
@@ -235,15 +233,12 @@ class DeepBaseline(Baseline):
         return reject(scores, doubt, self.threshold_), doubt
 
 
-def require_torch(method: str) -> None:
-    """Ask for PyTorch, and say how to get a small one."""
-    try:
-        require("torch", "deep", f"networks such as {method}")
-    except ImportError as error:
-        raise ImportError(
-            f"{error} (on a machine without a GPU, install a CPU build of torch first: what pip "
-            "takes by itself may be several gigabytes)"
-        ) from error
+def no_torch_message(method: str) -> str:
+    """Say what to do where PyTorch is missing."""
+    return (
+        f'{method} needs PyTorch: pip install "froda[deep]" (without a GPU, install a CPU build of '
+        "torch first: what pip takes by itself may be several gigabytes)"
+    )
 
 
 class _Progress:

@@ -67,7 +67,7 @@ class BP(DeepBaseline):
     >>> X = centres[y] + rng.normal(size=(80, 20))
     >>> y_target = np.repeat([0, 1, 2], 40)
     >>> X_target = centres[y_target] + rng.normal(size=(120, 20)) + 0.5
-    >>> model = BP(n_epochs=20).fit(X, y, X_target)
+    >>> model = BP(n_epochs=5).fit(X, y, X_target)
     >>> sorted(set(model.predict(X_target).tolist()))
     [-1, 0, 1]
     """
@@ -124,12 +124,10 @@ class BP(DeepBaseline):
         }
 
     def _loss(self, network: Network, batch: Batch, ramp: float) -> Tensor:
-        hidden, others = network.bottleneck(batch.source), network.bottleneck(batch.target)
-        weight = ramp * self.weight
-        domains = (
-            domain_scores(network, reverse_gradient(rows, weight)) for rows in (hidden, others)
-        )
-        return cross_entropy(network.classify(hidden), batch.numbers) + domain_loss(*domains)
+        hidden = network.bottleneck(batch.rows)
+        scores = domain_scores(network, reverse_gradient(hidden, ramp * self.weight))
+        labelled = network.classify(hidden[: batch.n_source])
+        return cross_entropy(labelled, batch.numbers) + domain_loss(scores, batch.n_source)
 
 
 def domain_scores(network: Network, hidden: Tensor) -> Tensor:

@@ -87,7 +87,7 @@ class DAN(DeepBaseline):
     >>> X = centres[y] + rng.normal(size=(80, 20))
     >>> y_target = np.repeat([0, 1, 2], 40)
     >>> X_target = centres[y_target] + rng.normal(size=(120, 20)) + 0.5
-    >>> model = DAN(n_epochs=20).fit(X, y, X_target)
+    >>> model = DAN(n_epochs=5).fit(X, y, X_target)
     >>> sorted(set(model.predict(X_target).tolist()))
     [-1, 0, 1]
     """
@@ -148,18 +148,18 @@ class DAN(DeepBaseline):
                 self.kernel_weights_[place] = kernel_weights(terms.astype(np.float64))
 
     def _loss(self, network: Network, batch: Batch, ramp: float) -> Tensor:
-        mine, theirs = _adapted(network, batch.source), _adapted(network, batch.target)
-        loss = cross_entropy(mine[1], batch.numbers)
-        for place, (source, target) in enumerate(zip(mine, theirs, strict=True)):
-            weights = source.new_tensor(self.kernel_weights_[place])
-            loss = loss + ramp * self.weight * self._discrepancy(source, target, weights)
+        adapted = _adapted(network, batch.rows)
+        loss = cross_entropy(adapted[1][: batch.n_source], batch.numbers)
+        for layer, weights in zip(adapted, self.kernel_weights_, strict=True):
+            discrepancy = self._discrepancy(layer, batch.n_source, layer.new_tensor(weights))
+            loss = loss + ramp * self.weight * discrepancy
         return loss
 
-    def _discrepancy(self, source: Tensor, target: Tensor, weights: Tensor) -> Tensor:
+    def _discrepancy(self, layer: Tensor, n_source: int, weights: Tensor) -> Tensor:
         """Return the squared MMD of one layer."""
         if self.estimator == "linear":
-            return (weights @ linear_terms(source, target)).mean()
-        return mmd_full((source,), (target,), weights)
+            return (weights @ linear_terms(layer[:n_source], layer[n_source:])).mean()
+        return mmd_full((layer,), n_source, weights)
 
 
 def _adapted(network: Network, rows: Tensor) -> tuple[Tensor, Tensor]:

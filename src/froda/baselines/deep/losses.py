@@ -29,13 +29,15 @@ def entropy(scores: Tensor) -> Tensor:
     return -(logs.exp() * logs).sum(1).mean()
 
 
-def domain_loss(source: Tensor, target: Tensor) -> Tensor:
-    """Return the logistic loss of scores that should be positive for source samples alone.
+def domain_loss(scores: Tensor, n_source: int) -> Tensor:
+    """Return the logistic loss of scores that should be positive for source rows alone.
 
-    Both domains have the same weight: ½ mean log(1 + e^-source) + ½ mean log(1 + e^target).
+    The first ``n_source`` are of the source. Both domains have the same weight:
+    ½ mean log(1 + e^-score) over the source + ½ mean log(1 + e^score) over the target.
     """
-    zero = source.new_zeros(())
-    return ((-source).logaddexp(zero).mean() + target.logaddexp(zero).mean()) / 2
+    zero = scores.new_zeros(())
+    source, target = (-scores[:n_source]).logaddexp(zero), scores[n_source:].logaddexp(zero)
+    return (source.mean() + target.mean()) / 2
 
 
 def unknown_loss(scores: Tensor, share: float) -> Tensor:
@@ -53,30 +55,17 @@ def reverse_gradient(rows: Tensor, weight: float) -> Tensor:
     return same
 
 
-def inner_products(first: Features, second: Features) -> Tensor:
-    """Return the inner products of the tensor products of the features of each row.
+def square_distances(features: Features) -> Tensor:
+    """Return |z_i - z_j|² between the tensor products z of the features of each row.
 
-    A single kind of features gives its own inner products. <f ⊗ c, f' ⊗ c'> is
-    <f, f'> <c, c'>, so that the tensor products are never formed.
+    A single kind of features stands for itself. The tensor products are never formed:
+    <f ⊗ c, f' ⊗ c'> is <f, f'> <c, c'>.
     """
-    products = first[0] @ second[0].T
-    for mine, theirs in zip(first[1:], second[1:], strict=True):
-        products = products * (mine @ theirs.T)
-    return products
-
-
-def square_distances(first: Features, second: Features) -> Tensor:
-    """Return |z_i - z_j|² between the tensor products z of the features of each row."""
-    squares, others = (_square_norms(features) for features in (first, second))
-    return (squares[:, None] + others - 2 * inner_products(first, second)).clamp(min=0)
-
-
-def _square_norms(features: Features) -> Tensor:
-    """Return the squared norms of the tensor products of the features of each row."""
-    squares = features[0].square().sum(1)
+    gram = features[0] @ features[0].T
     for other in features[1:]:
-        squares = squares * other.square().sum(1)
-    return squares
+        gram = gram * (other @ other.T)
+    squares = gram.diagonal()
+    return (squares[:, None] + squares - 2 * gram).clamp(min=0)
 
 
 def kernels(distances: Tensor, scale: Tensor, widths: tuple[float, ...] = WIDTHS) -> Tensor:
@@ -90,23 +79,21 @@ def kernels(distances: Tensor, scale: Tensor, widths: tuple[float, ...] = WIDTHS
 
 
 def mmd_full(
-    source: Features, target: Features, weights: Tensor, widths: tuple[float, ...] = WIDTHS
+    features: Features, n_source: int, weights: Tensor, widths: tuple[float, ...] = WIDTHS
 ) -> Tensor:
-    """Return the squared MMD between two domains, from all pairs of their rows.
+    """Return the squared MMD between the first ``n_source`` rows and the others, by all pairs.
 
     With k the weighted sum of Gaussian kernels of the given widths in mean squared distances
-    between different rows: mean k(s, s') + mean k(t, t') - 2 mean k(s, t). Several kinds of
-    features are compared through the tensor products of each row's.
+    between different rows: mean k(s, s') + mean k(t, t') - 2 mean k(s, t), which is cᵀ K c for c
+    with 1/n_s for rows of the source and -1/n_t for others. Several kinds of features are
+    compared through the tensor products of each row's.
     """
-    pairs = (source, source), (target, target), (source, target)
-    own, other, across = (square_distances(first, second) for first, second in pairs)
-    n_rows = len(own) + len(other)
-    scale = (own.sum() + other.sum() + 2 * across.sum()) / (n_rows * (n_rows - 1))
-    within_source, within_target, between = (
-        (weights[:, None, None] * kernels(distances, scale, widths)).sum(0).mean()
-        for distances in (own, other, across)
-    )
-    return within_source + within_target - 2 * between
+    distances = square_distances(features)
+    n_rows = len(distances)
+    contrast = distances.new_full((n_rows,), -1 / (n_rows - n_source))
+    contrast[:n_source] = 1 / n_source
+    scale = distances.sum() / (n_rows * (n_rows - 1))
+    return weights @ (kernels(distances, scale, widths) @ contrast @ contrast)
 
 
 def linear_terms(source: Tensor, target: Tensor, widths: tuple[float, ...] = WIDTHS) -> Tensor:

@@ -48,10 +48,6 @@ def unknown_log_odds(scores: Array, *, knows_unknown: bool) -> Array:
     Where there is a class for unknowns, the last one, these are the odds of that class;
     otherwise the odds against the best class.
     """
-    if knows_unknown:
-        unknown, known = scores[:, -1], logsumexp(scores[:, :-1], axis=1)
-        odds: Array = unknown - known
-        return odds
-    ordered = np.sort(scores, axis=1)
-    odds = logsumexp(ordered[:, :-1], axis=1) - ordered[:, -1]
-    return odds
+    ordered = scores if knows_unknown else np.sort(scores, axis=1)
+    odds: Array = logsumexp(ordered[:, :-1], axis=1) - ordered[:, -1]
+    return -odds if knows_unknown else odds

@@ -69,7 +69,7 @@ class OSBP(DeepBaseline):
     >>> X = centres[y] + rng.normal(size=(80, 20))
     >>> y_target = np.repeat([0, 1, 2], 40)
     >>> X_target = centres[y_target] + rng.normal(size=(120, 20)) + 0.5
-    >>> model = OSBP(n_epochs=20).fit(X, y, X_target)
+    >>> model = OSBP(n_epochs=10).fit(X, y, X_target)
     >>> sorted(set(model.predict(X_target).tolist()))
     [-1, 0, 1]
     """
@@ -121,9 +121,10 @@ class OSBP(DeepBaseline):
             raise ValueError(f"share must be below 1, got {self.share!r}: it is a probability.")
 
     def _loss(self, network: Network, batch: Batch, ramp: float) -> Tensor:  # noqa: ARG002
-        hidden = network.bottleneck(batch.source)
-        loss = cross_entropy(network.classify(hidden), batch.numbers)
+        hidden = network.bottleneck(batch.rows)
+        of_source, of_target = hidden[: batch.n_source], hidden[batch.n_source :]
+        loss = cross_entropy(network.classify(of_source), batch.numbers)
         if self._is_closed_set:
             return loss
-        others = reverse_gradient(network.bottleneck(batch.target), self.weight)
-        return loss + unknown_loss(network.classify(others), self.share)
+        reversed_rows = reverse_gradient(of_target, self.weight)
+        return loss + unknown_loss(network.classify(reversed_rows), self.share)

@@ -73,7 +73,7 @@ class RTN(DeepBaseline):
     >>> X = centres[y] + rng.normal(size=(80, 20))
     >>> y_target = np.repeat([0, 1, 2], 40)
     >>> X_target = centres[y_target] + rng.normal(size=(120, 20)) + 0.5
-    >>> model = RTN(n_epochs=20).fit(X, y, X_target)
+    >>> model = RTN(n_epochs=5).fit(X, y, X_target)
     >>> sorted(set(model.predict(X_target).tolist()))
     [-1, 0, 1]
     """
@@ -126,13 +126,12 @@ class RTN(DeepBaseline):
         return {"residual_1": (n_columns, n_columns), "residual_2": (n_columns, n_columns)}
 
     def _loss(self, network: Network, batch: Batch, ramp: float) -> Tensor:
-        hidden, others = network.bottleneck(batch.source), network.bottleneck(batch.target)
-        scores, other_scores = network.classify(hidden), network.classify(others)
-        of_source = source_scores(network, scores)
-        one = hidden.new_ones(1)
-        discrepancy = mmd_full((hidden, scores), (others, other_scores), one, (1.0,))
-        adaptation = self.entropy_weight * entropy(other_scores) + self.weight * discrepancy
-        return cross_entropy(of_source, batch.numbers) + ramp * adaptation
+        hidden = network.bottleneck(batch.rows)
+        scores = network.classify(hidden)
+        discrepancy = mmd_full((hidden, scores), batch.n_source, hidden.new_ones(1), (1.0,))
+        of_source, of_target = scores[: batch.n_source], scores[batch.n_source :]
+        loss = cross_entropy(source_scores(network, of_source), batch.numbers)
+        return loss + ramp * (self.weight * discrepancy + self.entropy_weight * entropy(of_target))
 
 
 def source_scores(network: Network, scores: Tensor) -> Tensor:

@@ -19,11 +19,24 @@ _LEAST_STEPS = 10
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of both domains that are looked at together."""
+    """Rows of both domains that are looked at together, those of the source first."""
 
-    source: Tensor
-    numbers: Tensor
-    target: Tensor
+    rows: Tensor
+    numbers: Tensor  # of the rows of the source
+
+    @property
+    def n_source(self) -> int:
+        """Return how many rows are of the source."""
+        return len(self.numbers)
+
+
+@dataclass(frozen=True)
+class Data:
+    """All rows, with the column numbers of the labels of the source."""
+
+    source: Array
+    numbers: Array
+    target: Array
 
 
 @dataclass(frozen=True)
@@ -114,9 +127,7 @@ def deal(n_rows: int, size: int, rng: np.random.Generator) -> Iterable[Array]:
 
 
 def train(
-    source: Array,
-    numbers: Array,
-    target: Array,
+    data: Data,
     layers: Layers,
     plan: Plan,
     rng: np.random.Generator,
@@ -127,12 +138,12 @@ def train(
 ) -> Layers:
     """Train by stochastic gradient descent with momentum and return the layers of the end.
 
-    An epoch is one pass over the larger domain, but at least 10 steps. ``report`` is given the number of each epoch
-    that is over and its mean loss.
+    An epoch is one pass over the larger domain, but at least 10 steps. ``report`` is given the
+    number of each epoch that is over and its mean loss.
     """
     with torch.inference_mode(False), torch.enable_grad():
-        rows, others = _given(source, plan.device), _given(target, plan.device)
-        wanted = torch.tensor(numbers, dtype=torch.long, device=plan.device)
+        source, target = _given(data.source, plan.device), _given(data.target, plan.device)
+        numbers = torch.tensor(data.numbers, dtype=torch.long, device=plan.device)
         network = Network(layers, plan.device)
         optimizer = torch.optim.SGD(
             network.parameters,
@@ -144,12 +155,12 @@ def train(
         dealt = zip(deal(len(source), sizes[0], rng), deal(len(target), sizes[1], rng), strict=True)
         n_steps = max(-(-max(len(source), len(target)) // plan.batch_size), _LEAST_STEPS)
         for epoch in range(plan.n_epochs):
-            start_epoch(network, rows, others)
+            start_epoch(network, source, target)
             total = torch.zeros((), device=plan.device)
             for step in range(n_steps):
                 progress = (epoch * n_steps + step) / (plan.n_epochs * n_steps)
                 mine, theirs = (torch.from_numpy(part).to(plan.device) for part in next(dealt))
-                batch = Batch(rows[mine], wanted[mine], others[theirs])
+                batch = Batch(torch.cat([source[mine], target[theirs]]), numbers[mine])
                 value = loss(network, batch, ramp(progress))
                 optimizer.param_groups[0]["lr"] = learning_rate(plan.learning_rate, progress)
                 optimizer.zero_grad()
