@@ -126,9 +126,8 @@ def _run(
         description = task_of(job, data).description
     console.print(f"{len(chosen)} rows, {len(tasks)} tasks; the last one: {description}")
     if "all" in methods.split(",") and not has_torch():
-        console.print(
-            f'left out: {", ".join(DEEP)}, which need PyTorch (extra "deep")', markup=False
-        )
+        left_out = f"left out: {', '.join(DEEP)}, which need PyTorch"
+        console.print(f'{left_out} (pip install "froda[deep]")', markup=False)
     store = Store(out, for_writing=True)
     n_there = sum(store.has(job) for job in chosen)
     columns = (

@@ -23,7 +23,7 @@ from froda.baselines import (
     TCA,
     PCAResidual,
 )
-from froda.baselines.deep.base import no_torch_message
+from froda.baselines.deep.base import require_torch
 from froda.estimators import DFRODA, DFRODAU, FRODA
 
 Maker = Callable[[], Any]
@@ -95,5 +95,5 @@ def select_methods(words: str) -> tuple[str, ...]:
             )
     deep = [name for name in chosen if name in DEEP]
     if deep and not has_torch():
-        raise ImportError(no_torch_message(deep[0]))
+        require_torch(deep[0])
     return tuple(dict.fromkeys(chosen))

@@ -29,6 +29,7 @@ from froda.baselines.deep.network import (
     start_layers,
     unknown_log_odds,
 )
+from froda.extras import require
 from froda.factorization.problem import Array
 from froda.validation import check_count, check_positive, check_seed
 
@@ -175,10 +176,9 @@ class DeepBaseline(Baseline):
             check_count("verbose", self.verbose, least=0)
         if not isinstance(self.device, str):
             raise ValueError(f"device must be 'auto' or a device of PyTorch, got {self.device!r}.")
-        try:
-            from froda.baselines.deep.training import choose_device  # noqa: PLC0415 - PyTorch
-        except ImportError as error:
-            raise ImportError(no_torch_message(type(self).__name__)) from error
+        require_torch(type(self).__name__)
+        from froda.baselines.deep.training import choose_device  # noqa: PLC0415 - PyTorch
+
         self.device_ = choose_device(self.device)
 
     def _fit(self, source: Array, numbers: Array, target: Array) -> None:
@@ -233,12 +233,9 @@ class DeepBaseline(Baseline):
         return reject(scores, doubt, self.threshold_), doubt
 
 
-def no_torch_message(method: str) -> str:
-    """Say what to do where PyTorch is missing."""
-    return (
-        f'{method} needs PyTorch: pip install "froda[deep]" (without a GPU, install a CPU build of '
-        "torch first: what pip takes by itself may be several gigabytes)"
-    )
+def require_torch(method: str) -> None:
+    """Ask for PyTorch."""
+    require("torch", "deep", f"networks such as {method}")
 
 
 class _Progress:
