@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from froda import cli
-from froda.images import load_features
+from froda.images import adaptation, load_features
 
 runner = CliRunner()
 
@@ -70,6 +71,21 @@ def test_folders_of_the_target_have_no_part_but_in_the_score(adapted, two_folder
     first, second = (frame.sort_values("file", ignore_index=True) for frame in (first, second))
     assert (first[["file", "label"]] == second[["file", "label"]]).all(axis=None)
     np.testing.assert_allclose(first["unknown_score"], second["unknown_score"], atol=1e-4)
+
+
+def test_a_target_that_is_all_unknown_is_remarked(two_folders, tmp_path, fake_network, monkeypatch):
+    real = adaptation.adapt
+
+    def all_unknown(*arguments):
+        found = real(*arguments)
+        return replace(found, labels=np.full(len(found.labels), "unknown"))
+
+    words = ("images", *two_folders, "--out", tmp_path / "out", "--network", fake_network)
+    assert "note: FRODA-svm calls every picture unknown" not in run(*words).output
+    monkeypatch.setattr(adaptation, "adapt", all_unknown)
+    result = run(*words)
+    assert result.exit_code == 0, result.output
+    assert "note: FRODA-svm calls every picture unknown" in result.output
 
 
 def test_a_second_run_takes_the_features_that_are_there(

@@ -157,7 +157,14 @@ def _run(
     _print_summary(console, of_source, of_target, predictions, classes)
     for which, items in skipped:
         _print_skipped(console, items, which)
-    for note in predictions.notes:
+    notes = predictions.notes
+    if n_unknown == n_all:
+        notes += (
+            f"{method} calls every picture unknown, as may happen where the source has few "
+            "pictures; the unknown scores rank them all the same. Another --method may tell "
+            "them apart, OSVM or OSLPP for example; the features are not computed again.",
+        )
+    for note in notes:
         console.print(f"note: {note}", markup=False, soft_wrap=True)
     _print_scores(console, adaptation.score_by_folders(predictions))
     for path in (out / "predictions.csv", *sheets):
