@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -60,6 +61,37 @@ def test_groups_and_names():
     assert methods.select_methods("osvm, ours,OSVM")[:2] == ("OSVM", "FRODA-svm")
     with pytest.raises(ValueError, match="no method 'XSVM'"):
         methods.select_methods("XSVM")
+
+
+def test_without_pytorch_all_goes_on_and_a_network_says_what_it_needs(tmp_path, monkeypatch):
+    assert methods.select_methods("deep") == ("DAN", "RTN", "BP", "OSBP")
+    assert set(methods.DEEP) <= set(methods.select_methods("all"))
+    monkeypatch.setattr(methods, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert set(methods.DEEP).isdisjoint(methods.select_methods("all"))
+    for words in ("dan", "LSVM,deep"):
+        result = run("synthetic", "--out", tmp_path / "x", "--methods", words)
+        assert result.exit_code == 1
+        assert "DAN need the package torch" in result.output
+        assert 'pip install "froda[deep]"' in " ".join(result.output.split())
+        assert not (tmp_path / "x").exists()
+    monkeypatch.setitem(methods.GROUPS, "all", ("LSVM", "DAN"))
+    result = run("synthetic", "--out", tmp_path / "y", "--methods", "all")
+    assert result.exit_code == 0, result.output
+    assert "left out: DAN, RTN, BP, OSBP, which need PyTorch" in " ".join(result.output.split())
+    assert [row["method"] for row in Store(tmp_path / "y").rows()] == ["LSVM"]
+
+
+def test_every_row_of_the_papers_office_tables_has_a_method():
+    rows = [row | {"method": method} for row in make_rows()[:4] for method in FIGURES["office31"]]
+    sheets = dict(make_sheets(rows))
+    comparison = sheets["office31_decaf7_busto_comparison_OS"]
+    variants = sheets["office31_decaf7_busto_variants_OS"]
+    assert [*comparison.rows] == ["LSVM", "ATI", "DAN", "RTN", "BP", "FRODA-svm", "D-FRODA-svm"]
+    assert [*comparison.paper] == [*comparison.rows]
+    assert comparison.paper["BP"] == [78.3, 75.9]
+    assert {*variants.rows} | {*comparison.rows} == {*FIGURES["office31"]}
+    assert {*FIGURES["office31"]} <= {*methods.METHODS}
 
 
 def test_no_two_names_stand_for_one_method():
