@@ -186,7 +186,9 @@ class DeepBaseline(Baseline):
         self._scale = float(np.sqrt(sum(sums) / (source.size + target.size)))
         self._seed = check_random_state(self.random_state).randint(2**31)
         self._knows_unknown = self._has_unknown_class or bool(np.any(numbers == self.n_known_))
-        source, target = source / self._scale, target / self._scale
+        order = canonical_order(source)
+        source, numbers = source[order] / self._scale, numbers[order]
+        target = target[canonical_order(target)] / self._scale
         n_before = 0 if self._knows_unknown else number_of_folds(numbers)
         progress = _Progress(self, 1 + (n_before if n_before > 1 else 0))
 
@@ -211,8 +213,7 @@ class DeepBaseline(Baseline):
             "classifier": (self.n_bottleneck, n_columns),
             **self._shapes(n_columns),
         }
-        order, other = (canonical_order(rows) for rows in (source, target))
-        order, other = rng.permutation(order), rng.permutation(other)
+        order, other = rng.permutation(len(source)), rng.permutation(len(target))
         progress.start()
         return train(
             Data(source[order], numbers[order], target[other]),
