@@ -413,7 +413,7 @@ def put(array, value):
 BAD_DATA = {
     "NaN in the source": (lambda X, y, Z: (put(X, np.nan), y, Z), "Input X contains NaN"),
     "infinite source": (lambda X, y, Z: (put(X, np.inf), y, Z), "Input X contains infinity"),
-    "NaN in the target": (lambda X, y, Z: (X, y, put(Z, np.nan)), "X_target.*NaN"),
+    "NaN in the target": (lambda X, y, Z: (X, y, put(Z, np.nan)), "X_target: the array .*NaN"),
     "infinite target": (lambda X, y, Z: (X, y, put(Z, -np.inf)), "X_target.*infinity"),
     "other columns": (lambda X, y, Z: (X, y, Z[:, :-1]), "X_target has 29 features.*expecting 30"),
     "empty target": (
@@ -447,6 +447,11 @@ BAD_DATA = {
     "no labels": (lambda X, y, Z: (X, None, Z), "requires y to be passed"),
     "constant source": (lambda X, y, Z: (np.ones_like(X), y, Z), "all rows of X are"),
     "constant target": (lambda X, y, Z: (X, y, np.ones_like(Z)), "all rows of X_target are"),
+    "too small to be divided": (lambda X, y, Z: (1e-320 * X, y, Z), "all rows of X are the same"),
+    "two rows, repeated": (
+        lambda X, y, Z: (np.vstack([X[:1], X[-1:]])[y], y, Z),
+        "n_components=2 is larger than possible.*vary in 1 of",
+    ),
     "all zero": (lambda X, y, Z: (0 * X, y, 0 * Z), "all rows of X are the same"),
     "constant known": (
         lambda X, y, Z: (np.vstack([np.ones_like(X), X]), np.append(y, np.full(len(y), -1)), Z),

@@ -52,7 +52,7 @@ def test_a_given_classifier_is_cloned_and_seeded(rng):
     assert isinstance(make_head(GaussianNB(), np.ones((2, 2)), 5), GaussianNB)
 
 
-@pytest.mark.parametrize("head", ["svm", "nn", GaussianNB()])
+@pytest.mark.parametrize("head", ["svm", "nn", GaussianNB(), SVC(decision_function_shape="ovo")])
 def test_scores_follow_the_prediction_and_a_missing_class_is_never_chosen(head, rng):
     features, numbers = make_features(rng)
     fitted = make_head(head, features, None).fit(features, numbers)

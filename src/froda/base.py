@@ -180,8 +180,8 @@ class FactorizedClassifier(
             if self.n_components_ > limit:
                 raise ValueError(
                     f"n_components={self.n_components_} is larger than possible: {len(known)} "
-                    f"known source samples in {n_features} dimensions (after preprocessing) "
-                    f"allow at most {limit}."
+                    f"known source samples that vary in {source_axes.shape[1]} of {n_features} "
+                    f"dimensions (after preprocessing) allow at most {limit}."
                 )
         return source_axes[:, : self.n_components_]
 

@@ -27,8 +27,11 @@ def make_head(head: Any, features: Array, random_state: Any) -> Any:
     if head == "nn":
         return KNeighborsClassifier(n_neighbors=3)
     chosen = clone(head)
-    if random_state is not None and "random_state" in chosen.get_params():
+    settings = chosen.get_params()
+    if random_state is not None and "random_state" in settings:
         chosen.set_params(random_state=random_state)
+    if "decision_function_shape" in settings:  # one score a class, by which it then predicts
+        chosen.set_params(decision_function_shape="ovr", break_ties=True)
     return chosen
 
 

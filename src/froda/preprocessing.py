@@ -137,5 +137,6 @@ def _scale_rows(X: Any, settings: RowSettings, scale: DomainScale | None) -> Row
 
 
 def _reciprocal(values: Array) -> Array:
-    """Return 1/values, and 0 where a value is 0."""
-    return np.divide(1, values, out=np.zeros_like(values), where=values > 0)
+    """Return 1/values, and 0 where a value is 0 or too small to have a reciprocal."""
+    smallest = float(np.finfo(values.dtype).tiny)
+    return np.divide(1, values, out=np.zeros_like(values), where=values >= smallest)

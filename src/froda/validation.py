@@ -103,7 +103,8 @@ def check_target(estimator: Any, X: Any, name: str, min_samples: int = 1) -> Any
     except ValueError as error:
         if name == "X":
             raise
-        raise ValueError(f"{name}: {error}") from error
+        text = str(error).replace("Input X ", "the array ")
+        raise ValueError(f"{name}: {text}") from error
 
 
 def number_labels(y: Array, unknown_label: Any) -> Labels:

@@ -102,6 +102,25 @@ def test_per_column_is_optimal_time_and_again(rng):
         assert reference.per_column_violation(case.gram, case.cross, basis, multipliers) <= BOUND
 
 
+@pytest.mark.parametrize("strength", [1e-3, 1.0, 30.0])
+@pytest.mark.parametrize("kind", ["four", "eight", "eight, few rows", "close"])
+def test_per_column_leaves_no_duality_gap(rng, kind, strength):
+    """Codes of sizes down to 1e-4 or 1e-8, and two that differ by 1e-6."""
+    codes = rng.standard_normal((12 if "few" in kind else 50, 20))
+    if kind == "close":
+        codes[:, 2] = codes[:, 0] + 1e-6 * rng.standard_normal(len(codes))
+    else:
+        codes *= np.geomspace(1, 1e-4 if kind == "four" else 1e-8, 20)
+    X = strength * rng.standard_normal((len(codes), 60))
+    case = Case(codes.T @ codes, X.T @ codes, np.zeros((60, 20)))
+    basis, multipliers = solve_per_column(case)
+    primal = reference.basis_objective(case.gram, case.cross, basis)
+    inverse = np.linalg.pinv(case.gram + np.diag(multipliers), rcond=1e-19, hermitian=True)
+    dual = -np.vdot(case.cross @ inverse, case.cross) - multipliers.sum()
+    assert np.linalg.norm(basis, axis=0).max() <= 1 + 1e-12
+    assert primal - dual <= BOUND * abs(primal)
+
+
 @pytest.mark.parametrize("strength", [1e-3, 0.1, 1.0, 1e3])
 @pytest.mark.parametrize("kind", REGULAR + SINGULAR)
 def test_total_is_optimal(rng, kind, strength):

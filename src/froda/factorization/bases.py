@@ -12,7 +12,8 @@ plain Newton step, a sure descent, in reserve.
 
 Total: V lies in the span of H, so with the thin factorisation H = Q R the problem is
 d × d; accelerated projected gradient with restarts solves it there. The same does for the
-limit on each column where G is close to singular and the dual is not smooth.
+limit on each column where G is singular, or so close to it that primal and dual values do
+not meet; columns are then scaled to √G_jj = 1.
 
 A column whose codes are all zero does not enter the problem and keeps its value.
 """
@@ -37,6 +38,7 @@ _ACCURACY = 1e-11
 _ROUNDING = 1e-5  # below it, a step that does not halve the violation is the last
 _WELL_CONDITIONED = 1e-3
 _ILL_CONDITIONED = 1e-6
+_SINGULAR = 1e-13
 
 
 @dataclass(frozen=True)
@@ -67,21 +69,43 @@ def update_per_column(
     if len(used) == 0:
         return current, all_multipliers
     basis = current.copy()
-    if _is_definite(gram, _ILL_CONDITIONED):
+    columns, solved, is_solved = project_columns(current[:, used]), np.zeros(len(used)), False
+    if _is_definite(gram, _SINGULAR):
         dual = _Dual.of(gram, cross)
         solved, is_solved = _minimise(dual, all_multipliers[used] / prepared.scale)
-        columns = cross @ dual.inverse(solved).astype(cross.dtype)
-        basis[:, used] = _on_the_limit(columns, solved)
-    else:
-        is_solved = False
+        inverse = dual.inverse(solved)
+        found = _on_the_limit(cross @ inverse.astype(cross.dtype), solved)
+        if is_solved and not _is_definite(gram, _ILL_CONDITIONED):
+            is_solved = _has_no_gap(dual, solved, inverse, quadratic(gram, cross, found))
+        if is_solved or quadratic(gram, cross, found) <= quadratic(gram, cross, columns):
+            columns = found
     if not is_solved:
-        basis[:, used] = _in_span(gram, cross, project_columns(basis[:, used]), project_columns)
-        residual = cross - basis[:, used] @ gram.astype(cross.dtype)
-        pulls = np.einsum("ij,ij->j", basis[:, used], residual, dtype=np.float64)
-        reached = column_norms(basis[:, used]) > 1 - 1e-9
+        columns = _scaled_in_span(gram, cross, columns)
+        residual = cross - columns @ gram.astype(cross.dtype)
+        pulls = np.einsum("ij,ij->j", columns, residual, dtype=np.float64)
+        reached = column_norms(columns) > 1 - 1e-9
         solved = np.where(reached, np.maximum(pulls, 0), 0)
+    basis[:, used] = columns
     all_multipliers[used] = solved * prepared.scale
     return basis, all_multipliers
+
+
+def _has_no_gap(dual: _Dual, point: Array, inverse: Array, value: float) -> bool:
+    """Say whether primal and dual value agree: a bad inverse may have cost the basis digits."""
+    return value + dual.value(point, inverse) <= _ACCURACY * abs(value)
+
+
+def _scaled_in_span(gram: Array, cross: Array, current: Array) -> Array:
+    """Solve by projected gradient in columns times √G_jj, which evens out their curvature."""
+    sizes = np.sqrt(np.diagonal(gram))
+    in_type = sizes.astype(cross.dtype)
+
+    def project(point: Array) -> Array:
+        return point * np.minimum(1, sizes / np.maximum(column_norms(point), sizes))
+
+    scaled = gram / np.outer(sizes, sizes)
+    found = _in_span(scaled, cross / in_type, current * in_type, project) / in_type
+    return project_columns(found)
 
 
 def _on_the_limit(columns: Array, multipliers: Array) -> Array:
@@ -92,9 +116,10 @@ def _on_the_limit(columns: Array, multipliers: Array) -> Array:
 
 
 def _is_definite(gram: Array, least: float) -> bool:
-    """Say whether all eigenvalues exceed ``least``."""
+    """Say whether all eigenvalues exceed ``least`` once every column has unit size."""
+    sizes = np.sqrt(np.diagonal(gram))
     try:
-        np.linalg.cholesky(gram - least * np.eye(len(gram)))
+        np.linalg.cholesky(gram / np.outer(sizes, sizes) - least * np.eye(len(gram)))
     except np.linalg.LinAlgError:
         return False
     return True
