@@ -16,6 +16,7 @@ import froda.metrics
 
 PACKAGES = (froda, froda.baselines, froda.datasets, froda.images, froda.metrics)
 MORE = [
+    "froda.baselines.deep.base.Epoch",
     "froda.dimension.subspace_disagreement",
     "froda.factorization.problem.Record",
     "froda.images.extraction.Step",
