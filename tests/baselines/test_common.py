@@ -45,6 +45,7 @@ class Entry:
 
     method: type
     settings: dict[str, Any] = field(default_factory=dict)
+    haste: dict[str, Any] = field(default_factory=dict)  # settings that only save time
     never_unknown: bool = False  # without source unknowns
     agreement: float = 0.98  # predictions that rounding and the SVM's tolerance leave alone
     score_atol: float = 5e-3
@@ -52,11 +53,12 @@ class Entry:
 
     @property
     def name(self) -> str:
-        words = [self.method.__name__, *(str(value) for value in self.settings.values())]
+        values = {**self.settings, **self.haste}.values()
+        words = [self.method.__name__, *(str(value) for value in values)]
         return "-".join(words)
 
     def make(self, **settings):
-        return self.method(**{**self.settings, **settings})
+        return self.method(**{**self.settings, **self.haste, **settings})
 
 
 SHORT = {"n_epochs": 1, "n_bottleneck": 32, "learning_rate": 0.1}
@@ -74,11 +76,11 @@ METHODS = [
     Entry(PCAResidual),
     Entry(ATI, {"rejection": 0.2}),  # at 0.05 it rejects none of so few samples
     Entry(OSLPP),
-    Entry(DAN, SHORT),
-    Entry(DAN, {"estimator": "linear", **SHORT}),
-    Entry(RTN, SHORT),
-    Entry(BP, {"n_hidden": 16, **SHORT}),
-    Entry(OSBP, {**SHORT, "n_epochs": 5}),
+    Entry(DAN, haste=SHORT),
+    Entry(DAN, {"estimator": "linear"}, SHORT),
+    Entry(RTN, haste=SHORT),
+    Entry(BP, haste={"n_hidden": 16, **SHORT}),
+    Entry(OSBP, haste={**SHORT, "n_epochs": 5}),
 ]
 
 ONE_COLUMN_MORE = (
@@ -99,7 +101,7 @@ def test_the_table_is_complete():
 
 
 @parametrize_with_checks(
-    [entry.make() for entry in BY_METHOD.values()],
+    [entry.method(**entry.haste) for entry in BY_METHOD.values()],
     expected_failed_checks=lambda estimator: {
         **EXPECTED_FAILURES,
         **BY_METHOD[type(estimator)].expected_failures,
