@@ -17,6 +17,7 @@ ROOT = Path(froda.__file__).parent
 LAYERS = [
     ["factorization.problem", "factorization", "extras"],
     ["factorization.penalties", "factorization.constraints", "factorization.linear", "rows"],
+    ["projection"],
     ["factorization.objective", "factorization.initialize", "pca", "dimension"],
     ["factorization.newton", "factorization.bases", "factorization.source"],
     ["factorization.codes", "factorization.classifier", "preprocessing", "metrics", "validation"],
@@ -39,6 +40,8 @@ LAYERS = [
     ["baselines.deep.dan", "baselines.deep.rtn", "baselines.deep.bp", "baselines.deep.osbp"],
     ["baselines.deep"],
     ["baselines"],
+    ["progressive", "progressive.evidence", "progressive.rounds"],
+    ["progressive.estimator"],
     ["estimators", "datasets.record"],
     ["datasets.files", "datasets.protocols"],
     ["__init__", "datasets.digits", "datasets.synthetic", "datasets.loaders", "datasets", "plots"],

@@ -3,7 +3,8 @@
 from importlib.metadata import version
 
 from froda.estimators import DFRODA, DFRODAU, FRODA
+from froda.progressive.estimator import ProgressiveMixture
 
 __version__ = version("froda")
 
-__all__ = ["DFRODA", "DFRODAU", "FRODA", "__version__"]
+__all__ = ["DFRODA", "DFRODAU", "FRODA", "ProgressiveMixture", "__version__"]

@@ -25,11 +25,12 @@ class RowSettings:
     row_sum: bool = True
     zscore: bool = True
     unit_norm: bool = True
+    floor: float = 0.0  # share of the mean variance that is added to the variance of a column
 
 
 @dataclass(frozen=True)
 class DomainScale:
-    """Column mean and reciprocal deviation of one domain; constant columns get 0."""
+    """Column mean and reciprocal deviation of one domain; without a floor constant ones get 0."""
 
     mean: Array
     inverse_deviation: Array
@@ -59,8 +60,8 @@ def fit_preprocessor(
     domain's statistics are taken from the rows that are given and from nothing else.
     """
     summed_source, summed_target = _divide_by_sums(Xs, settings), _divide_by_sums(Xt, settings)
-    source_scale = _domain_scale(summed_source) if settings.zscore else None
-    target_scale = _domain_scale(summed_target) if settings.zscore else None
+    source_scale = _domain_scale(summed_source, settings.floor) if settings.zscore else None
+    target_scale = _domain_scale(summed_target, settings.floor) if settings.zscore else None
     source = _scale_rows(summed_source, settings, source_scale)
     target = _scale_rows(summed_target, settings, target_scale)
     _require_variation(source, "X")
@@ -106,8 +107,12 @@ def _divide_by_sums(X: Any, settings: RowSettings) -> Any:
     return sparse.diags_array(factors) @ X if sparse.issparse(X) else X * factors[:, None]
 
 
-def _domain_scale(X: Any) -> DomainScale:
-    """Return column statistics; a column that is constant up to rounding counts as constant."""
+def _domain_scale(X: Any, floor: float) -> DomainScale:
+    """Return column statistics; a column that is constant up to rounding counts as constant.
+
+    With a floor a column that hardly varies, and may be noise, is not blown up to the size of
+    the others.
+    """
     if sparse.issparse(X):
         mean, variance = mean_variance_axis(X.tocsr(), axis=0)
     else:
@@ -116,7 +121,8 @@ def _domain_scale(X: Any) -> DomainScale:
     of_sums = X.shape[0] * float(np.finfo(np.float64).eps)
     of_entries = 4 * float(np.finfo(X.dtype).eps)
     rounding = (of_sums**2 + of_entries**2) * mean**2
-    deviation = np.where(variance > rounding, np.sqrt(variance), 0.0)
+    variance = np.where(variance > rounding, variance, 0.0)
+    deviation = np.sqrt(variance + floor * variance.mean())
     return DomainScale(mean.astype(X.dtype), _reciprocal(deviation).astype(X.dtype))
 
 

@@ -97,6 +97,10 @@ class Baseline(ClassifierMixin, BaseEstimator):
         The row maximum of the class scores is the prediction; the last column is unknown.
         """
 
+    def _row_settings(self) -> RowSettings:
+        """Return the steps before the joint PCA."""
+        return RowSettings(self.row_sum, self.zscore, self.unit_norm)
+
     def _check_settings(self) -> None:
         """Refuse settings that make no sense; methods add their own."""
         for name in ("row_sum", "zscore", "unit_norm"):
@@ -141,9 +145,8 @@ class Baseline(ClassifierMixin, BaseEstimator):
                 UserWarning,
                 stacklevel=2,
             )
-        settings = RowSettings(self.row_sum, self.zscore, self.unit_norm)
         self._preprocessor, source, target = fit_preprocessor(
-            domains.source, domains.target, settings, self.pca_variance
+            domains.source, domains.target, self._row_settings(), self.pca_variance
         )
         self._fit(source, domains.labels.numbers, target)
         return self

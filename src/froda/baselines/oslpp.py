@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
 from scipy.spatial.distance import cdist
 
 from froda.baselines.base import Baseline
 from froda.factorization.problem import Array
 from froda.pca import Principal, principal_axes
+from froda.projection import OPEN, class_scatter, leading_pairs, unit_rows
 from froda.rows import Rows
 from froda.validation import check_count, check_positive
 
@@ -20,7 +20,6 @@ _ROUNDING = 1e-6
 _DIAMETER = 2.0  # no two rows of norm 1 are further apart
 _CHUNK = 1000
 _REJECTED = -2
-_OPEN = -1
 
 
 class OSLPP(Baseline):
@@ -179,7 +178,7 @@ class OSLPP(Baseline):
     def _fit(self, source: Array, numbers: Array, target: Array) -> None:
         source, target = self._reduce(source, target)
         graph_labels = np.where(numbers == self.n_known_, _REJECTED, numbers)
-        target_labels = np.full(len(target), _OPEN)
+        target_labels = np.full(len(target), OPEN)
         rejected = np.zeros(len(target), dtype=bool)
         everything = np.concatenate([source, target])
         counts = []
@@ -205,7 +204,7 @@ class OSLPP(Baseline):
                 margins = rejection_margins(far, known_rows(far[selected], means), unknown_rows)
                 rejected |= margins > 0
                 selected &= ~rejected
-            target_labels = np.where(selected, nearest, _OPEN)
+            target_labels = np.where(selected, nearest, OPEN)
             target_labels[rejected] = _REJECTED
             counts.append([selected.sum(), rejected.sum()])
         self.threshold_ = 0.0
@@ -249,38 +248,6 @@ class View:
     def project(self, features: Array) -> Array:
         """Return projected rows of norm 1."""
         return unit_rows(features @ self.projection - self.centre)
-
-
-def unit_rows(rows: Array) -> Array:
-    """Return rows divided by their norm; zero rows stay zero."""
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
-
-
-def class_scatter(features: Array, labels: Array, alpha: float) -> tuple[Array, Array]:
-    """Return Xᵀ D X and Xᵀ L X + alpha I of the graph that joins rows of equal labels.
-
-    Rows without a label (-1) are joined with nothing.
-    """
-    labelled = labels != _OPEN
-    rows = features[labelled]
-    _, classes, counts = np.unique(labels[labelled], return_inverse=True, return_counts=True)
-    sums = np.zeros((len(counts), rows.shape[1]))
-    np.add.at(sums, classes, rows)
-    roots = np.sqrt(counts)[classes][:, None]
-    weighted = roots * rows
-    centred = weighted - roots * (sums / counts[:, None])[classes]
-    return weighted.T @ weighted, centred.T @ centred + alpha * np.eye(rows.shape[1])
-
-
-def leading_pairs(first: Array, second: Array, n_pairs: int) -> tuple[Array, Array]:
-    """Return the largest generalised eigenvalues, falling, and vectors v: first v = w second v."""
-    size = len(first)
-    n_pairs = min(n_pairs, size)
-    values, vectors = eigh(first, second, subset_by_index=[size - n_pairs, size - 1])
-    values, vectors = values[::-1], vectors[:, ::-1]
-    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(n_pairs)])
-    return values, np.ascontiguousarray(vectors * signs)
 
 
 def known_means(features: Array, numbers: Array, n_known: int) -> Array:

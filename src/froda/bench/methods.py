@@ -25,10 +25,12 @@ from froda.baselines import (
 )
 from froda.baselines.deep.base import require_torch
 from froda.estimators import DFRODA, DFRODAU, FRODA
+from froda.progressive.estimator import ProgressiveMixture
 
 Maker = Callable[[], Any]
 
 OURS: dict[str, Maker] = {
+    "ProgressiveMixture": ProgressiveMixture,
     "FRODA-svm": FRODA,
     "FRODA-nn": partial(FRODA, head="nn"),
     "D-FRODA-svm": DFRODA,
@@ -53,19 +55,26 @@ BASELINES: dict[str, Maker] = {
     "ATI-lambda-N2": partial(ATI, variant="lambda-N2"),
     "OSLPP": OSLPP,
 }
+# OSLPP over its dimensions and the guessed share: what its best setting could do.
+GRID: dict[str, Maker] = {
+    f"OSLPP {pca}/{lpp}, {share}": partial(OSLPP, share, pca_components=pca, lpp_components=lpp)
+    for pca, lpp in ((16, 16), (32, 32), (64, 32), (128, 64))
+    for share in (0.15, 0.30, 0.45)
+}
 # These need PyTorch.
 DEEP: dict[str, Maker] = {"DAN": DAN, "RTN": RTN, "BP": BP, "OSBP": OSBP}
 EPSILONS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0)
 SENSITIVITY: dict[str, Maker] = {
     f"FRODA, epsilon {epsilon:g}": partial(FRODA, epsilon=epsilon) for epsilon in EPSILONS
 }
-METHODS: dict[str, Maker] = {**BASELINES, **DEEP, **OURS, **SENSITIVITY}
+METHODS: dict[str, Maker] = {**BASELINES, **DEEP, **OURS, **SENSITIVITY, **GRID}
 GROUPS: dict[str, tuple[str, ...]] = {
     "all": (*BASELINES, *DEEP, *OURS),
     "ours": tuple(OURS),
     "baselines": tuple(BASELINES),
     "deep": tuple(DEEP),
     "epsilon": tuple(SENSITIVITY),
+    "oslpp": tuple(GRID),
 }
 
 

@@ -18,7 +18,7 @@ METRICS = ("OS", "OS*", "UNK", "HOS", "AUROC", "OSCR")
 _MEAN = "mean"
 # The paper's Tables 1 and 3 compare with other methods, its Tables 2 and 4 our variants.
 KINDS: dict[str, tuple[str, ...]] = {
-    "comparison": (*BASELINES, *DEEP, "FRODA-svm", "D-FRODA-svm"),
+    "comparison": (*BASELINES, *DEEP, "FRODA-svm", "D-FRODA-svm", "ProgressiveMixture"),
     "variants": tuple(OURS),
 }
 
