@@ -53,7 +53,7 @@ def distance(ours: np.ndarray, theirs: np.ndarray) -> float:
 
 
 def compare_sa(source: np.ndarray, target: np.ndarray) -> Row:
-    """In the space of the features, where signs of axes do not matter."""
+    """Compare in the space of the features, where signs of axes do not matter."""
     ours = SA(n_components=4)
     aligned = ours._align(source, NUMBERS, target) @ ours.target_axes_.T
     theirs = SubspaceAlignmentAdapter(n_components=4, random_state=0)
@@ -64,7 +64,7 @@ def compare_sa(source: np.ndarray, target: np.ndarray) -> Row:
 
 
 def compare_coral(source: np.ndarray, target: np.ndarray) -> Row:
-    """A ridge r is a shrinkage r / (1 + r); skada divides by n where we divide by n - 1."""
+    """Compare at one ridge r, a shrinkage r / (1 + r); skada divides by n, we by n - 1."""
     ridge = 0.3
     aligned = CORAL(ridge=ridge)._align(source, NUMBERS, target)
     theirs = CORALAdapter(reg=ridge / (1 + ridge))
@@ -75,7 +75,7 @@ def compare_coral(source: np.ndarray, target: np.ndarray) -> Row:
 
 
 def compare_ati(source: np.ndarray, target: np.ndarray, *, far: bool) -> Row:
-    """Transport of one unit a sample: one to each class, the rest to the cheapest column."""
+    """Compare with a transport of a unit a sample: one to each class, the rest where it is cheap."""
     means = np.array([source[k::6].mean(axis=0) for k in range(6)])
     means[0] += 100 * far  # no sample goes there unless it must
     costs = cdist(target, means, "sqeuclidean")
@@ -92,7 +92,7 @@ def compare_ati(source: np.ndarray, target: np.ndarray, *, far: bool) -> Row:
 
 
 def compare_tca(source: np.ndarray, target: np.ndarray) -> Row:
-    """The objective of TCA at both solutions, each made feasible; ours must not be above."""
+    """Compare the objective of both solutions, each made feasible; ours must not be above."""
     rows, weight = np.vstack([source, target]), 1e-3
     signs = np.repeat([1 / N_SOURCE, -1 / N_TARGET], [N_SOURCE, N_TARGET])
     kernel = rows @ rows.T
