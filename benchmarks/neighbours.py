@@ -75,7 +75,7 @@ def compare_coral(source: np.ndarray, target: np.ndarray) -> Row:
 
 
 def compare_ati(source: np.ndarray, target: np.ndarray, *, far: bool) -> Row:
-    """Compare with a transport of a unit a sample: one to each class, the rest where it is cheap."""
+    """Compare with a transport: a unit to each class, the other samples where it is cheap."""
     means = np.array([source[k::6].mean(axis=0) for k in range(6)])
     means[0] += 100 * far  # no sample goes there unless it must
     costs = cdist(target, means, "sqeuclidean")
