@@ -15,7 +15,7 @@ ROOT = Path(froda.__file__).parent
 
 # A module may import those in its own layer and in the layers before it.
 LAYERS = [
-    ["factorization.problem", "factorization", "extras"],
+    ["factorization.problem", "factorization", "extras", "tally"],
     ["factorization.penalties", "factorization.constraints", "factorization.linear", "rows"],
     ["projection"],
     ["factorization.objective", "factorization.initialize", "pca", "dimension"],

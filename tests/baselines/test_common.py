@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import inspect
 import pickle
+import tracemalloc
 import warnings
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,6 +38,7 @@ from froda.baselines import (
     PCAResidual,
 )
 from froda.baselines.base import reject
+from froda.baselines.deep.base import DeepBaseline
 
 
 @dataclass(frozen=True)
@@ -283,6 +285,27 @@ def test_two_classes_of_few_rows(entry, rng):
     model = entry.make().fit(X[few], y[few], X_target)
     assert model.decision_function(X_target).shape == (len(X_target), 3)
     assert np.isfinite(model.unknown_score(X_target)).all()
+
+
+SHALLOW = [entry for entry in METHODS if not issubclass(entry.method, DeepBaseline)]
+SHALLOW += [Entry(ATI, {"variant": variant}) for variant in ("plain", "lambda-N1", "lambda-N2")]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [entry for entry in SHALLOW if "kernel" not in entry.settings],  # see test_tca.py
+    ids=lambda entry: entry.name,
+)
+def test_no_matrix_of_all_pairs_of_samples_is_built(entry, rng):
+    """At 5,000 a side such a matrix would take 200 MB."""
+    n = 1440
+    X, y, X_target, _ = (rows.repeat(n // 120, axis=0) for rows in make_task(rng))
+    X, X_target = (rows + 0.1 * rng.normal(size=rows.shape) for rows in (X, X_target))
+    tracemalloc.start()
+    entry.make().fit(X, y, X_target).predict(X_target)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < len(X) ** 2 * 8
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from froda.bench import methods, runner
+from froda.bench import methods, runner, runtimes
 from froda.bench.figures import hos_curve
 from froda.bench.published import FIGURES, PAIRS, published
 from froda.bench.store import Job, Store
@@ -18,7 +19,8 @@ from froda.bench.tables import make_sheets, to_csv, to_latex, to_markdown
 from froda.cli import app
 from froda.metrics import open_set_scores, oscr
 
-pytest.importorskip("pyarrow", reason="results in Parquet need the extra 'bench'")
+pyarrow = pytest.importorskip("pyarrow", reason="results in Parquet need the extra 'bench'")
+pytest.importorskip("pyarrow.parquet", reason="results in Parquet need the extra 'bench'")
 cli = CliRunner()
 JOB = Job("synthetic", "planted", "5-2-3", "source", "target", 0, "LSVM")
 
@@ -115,7 +117,14 @@ def test_a_row_holds_scores_and_circumstances():
     again = open_set_scores(row["y_true"], row["y_pred"], row["unknown_score"], unknown_label=-1)
     assert row["OS"] == again["OS"]
     assert row["AUROC"] == again["AUROC"]
-    assert "settings" in row
+    assert json.loads(row["settings"]) == json.loads(
+        json.dumps(methods.METHODS["LSVM"]().get_params())
+    )
+    assert row["seconds"] > 0
+    assert row["cpu_seconds"] > 0
+    assert json.loads(row["machine"])["cores"] >= 1
+    assert row["threads"] is None  # all of them
+    assert runner.run_job(JOB, None, 1)["threads"] == 1
     assert row["n_target"] == len(task.X_target)
     other = replace(JOB, seed=1)
     assert runner.task_of(other, None).description.endswith("seed 1")
@@ -176,6 +185,18 @@ def test_store_resumes_and_refuses(tmp_path):
         Store(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"bench\.json is missing"):
         Store(tmp_path / "elsewhere")
+
+
+def test_the_summary_has_every_column_though_the_first_row_failed(tmp_path):
+    store = Store(tmp_path, for_writing=True)
+    failed = {"status": "failed", "reason": "no luck", "finished": "1", "seconds": 2.0}
+    store.write(JOB, failed)
+    good = {"status": "ok", "finished": "2", "seconds": 1.0, "OS": 0.5, "y_pred": [0, 1]}
+    store.write(replace(JOB, method="OSVM"), good)
+    first, second = pyarrow.parquet.read_table(store.write_summary()).to_pylist()
+    assert (first["reason"], first["OS"], first["seconds"]) == ("no luck", None, 2.0)
+    assert (second["reason"], second["OS"], second["seconds"]) == (None, 0.5, 1.0)
+    assert "y_pred" not in second
 
 
 def test_end_to_end(tmp_path, monkeypatch):
@@ -244,6 +265,9 @@ def test_a_failing_method_is_shown(tmp_path, monkeypatch):
         (("synthetic", "--out", "x", "--pairs", "source-source"), "are the same samples"),
         (("office-caltech10", "--out", "x"), "needs the folder"),
         (("office-caltech10", "--out", "x", "--data", "y"), "y is no folder"),
+        (("runtimes", "nothing"), "there is no data set 'nothing'"),
+        (("runtimes", "synthetic", "--pair", "source"), "written source-target, got 'source'"),
+        (("runtimes", "bcis", "--data", "y"), "y is no folder"),
         (("tables", "x"), "is missing"),
         (("figures", "x"), "is missing"),
     ],
@@ -254,6 +278,32 @@ def test_errors_come_before_any_fit_and_write_nothing(words, message, tmp_path, 
     assert result.exit_code == 1
     assert message in " ".join(result.output.split())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_runtimes_are_taken_in_turns_and_divided_round_by_round(monkeypatch):
+    order = []
+
+    class Quick:
+        def __init__(self, name):
+            self.name = name
+
+        def fit(self, *visible):
+            order.append(self.name)
+            return self
+
+        def predict(self, X_target):
+            return X_target
+
+    for name in runtimes.TIMED:
+        monkeypatch.setitem(methods.METHODS, name, partial(Quick, name))
+    result = run("runtimes", "synthetic", "--rounds", 2)
+    assert result.exit_code == 0, result.output
+    assert order == [*runtimes.TIMED, *runtimes.TIMED]
+    output = " ".join(result.output.split())
+    assert "ATI-lambda-N2" in output
+    assert "300 source and 400 target samples of 60 features; 2 rounds" in output
+    found = runtimes.Comparison({"FRODA-svm": [1.0, 2.0, 4.0], "ATI": [3.0, 2.0, 8.0]}, "")
+    assert (found.median("ATI"), found.ratio("ATI")) == (3.0, 2.0)
 
 
 def make_rows():

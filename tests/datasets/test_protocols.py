@@ -95,6 +95,32 @@ def test_random_splits_depend_on_the_seed_alone():
     assert named_split("random-4-known", LETTERS, seed=7).source_unknown == ()
 
 
+@pytest.mark.parametrize(
+    ("name", "classes"),
+    [
+        ("busto", OFFICE31),
+        ("bcis", DATASETS["bcis"].class_names),
+        ("4-3-3", LETTERS),
+        ("random-4-known-3-source", LETTERS),
+    ],
+)
+def test_every_split_with_source_unknowns_is_there_without(name, classes):
+    with_them = named_split(name, classes, seed=5)
+    without = named_split(f"{name}-without-source-unknown", classes, seed=5)
+    assert with_them.source_unknown
+    assert without.source_unknown == ()
+    assert without.left_out == with_them.source_unknown
+    assert (without.known, without.target_unknown) == (with_them.known, with_them.target_unknown)
+    assert (without.draw, without.note) == (with_them.draw, with_them.note)
+    assert f"split {name}-without-source-unknown: known" in str(without)
+    domains = [domain(side, classes, seed=k) for k, side in enumerate(("left", "right"))]
+    one, other = (make_task(*domains, split, 3) for split in (with_them, without))
+    assert_array_equal(other.X, one.X[one.y != -1])
+    assert_array_equal(other.y, one.y[one.y != -1])
+    assert_array_equal(other.X_target, one.X_target)
+    assert_array_equal(other.y_target, one.y_target)
+
+
 def test_the_text_is_one_line_that_says_it_all():
     assert str(named_split("4-3-3", LETTERS)) == (
         "split 4-3-3: known 4 (a … d); source unknown 3 (e, f, g); target unknown 3 (h, i, j)"
@@ -114,6 +140,8 @@ def test_the_text_is_one_line_that_says_it_all():
         ("first-10", LETTERS, "more than 10 classes, got 10"),
         ("random-9-known-1-source", LETTERS, "more than 10 classes"),
         ("first-1", LETTERS, "at least two known"),
+        ("half-without-source-unknown", LETTERS, "no unknown classes in the source to go without"),
+        ("thirds-without-source-unknown", LETTERS, "there is no split 'thirds-without"),
     ],
 )
 def test_splits_that_do_not_fit_are_refused(name, classes, words):

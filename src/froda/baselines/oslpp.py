@@ -18,7 +18,7 @@ from froda.validation import check_count, check_positive
 # Distances of rows of norm 1 below this are rounding: of `least_distances`, or of float32 input.
 _ROUNDING = 1e-6
 _DIAMETER = 2.0  # no two rows of norm 1 are further apart
-_CHUNK = 1000
+_CHUNK = 500
 _REJECTED = -2
 
 
@@ -292,6 +292,9 @@ def least_distances(features: Array, others: Array) -> Array:
     least = np.empty(len(features))
     for start in range(0, len(features), _CHUNK):
         rows = slice(start, start + _CHUNK)
-        least[rows] = (squares - 2 * (features[rows] @ others.T)).min(axis=1)
+        distances = features[rows] @ others.T
+        distances *= -2
+        distances += squares
+        least[rows] = distances.min(axis=1)
     least += np.einsum("ij,ij->i", features, features)
     return np.sqrt(np.maximum(least, 0))

@@ -8,7 +8,7 @@ from sklearn.utils import gen_batches
 from froda.baselines.base import Baseline, document_shared, held_out_threshold, reject
 from froda.factorization.problem import Array
 
-_BATCH = 1000  # rows whose distances to all source samples are built at a time
+_BATCH = 500  # rows whose distances to all source samples are built at a time
 
 
 @document_shared
@@ -78,7 +78,9 @@ def class_distances(features: Array, source: Array, numbers: Array) -> Array:
     nearest = np.empty((len(features), len(starts)), features.dtype)
     for batch in gen_batches(len(features), _BATCH):
         rows = features[batch].astype(np.float64, copy=False)
-        distances = squares - 2 * (rows @ source.T)
+        distances = rows @ source.T
+        distances *= -2
+        distances += squares
         found = np.minimum.reduceat(distances, starts, axis=1)
         found += np.einsum("ij,ij->i", rows, rows)[:, None]
         nearest[batch] = np.sqrt(np.maximum(found, 0))

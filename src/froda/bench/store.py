@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -50,9 +51,10 @@ def versions() -> dict[str, str]:
     return found
 
 
-def machine() -> dict[str, str]:
+def machine() -> dict[str, str | int | None]:
     """Return what kind of machine this is, without its name."""
-    return {"system": platform.system(), "machine": platform.machine()}
+    kind = {"system": platform.system(), "machine": platform.machine()}
+    return kind | {"cores": os.cpu_count()}
 
 
 class Store:
@@ -120,6 +122,9 @@ class Store:
             {name: value for name, value in row.items() if not isinstance(value, list)}
             for row in self.rows()
         ]
+        # The columns of all rows: a row that failed has no scores, and may be the first.
+        names = dict.fromkeys(name for row in rows for name in row)
+        rows = [{name: row.get(name) for name in names} for row in rows]
         path = self.folder / "results.parquet"
         partial = path.with_suffix(".partial")
         self._parquet.write_table(self._arrow.Table.from_pylist(rows), partial)

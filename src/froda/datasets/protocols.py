@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from froda.datasets.record import Domain, OpenSetTask
 from froda.factorization.problem import Array
 
 UNKNOWN = -1
+WITHOUT = "-without-source-unknown"
 Names = tuple[str, ...]
 
 SHARED_WITH_CALTECH: Names = (
@@ -144,7 +145,9 @@ def named_split(name: str, class_names: Names, seed: int = 0) -> Split:
     name : str
         One of ``busto``, ``bcis``, ``alphabetical-10-11``, ``alphabetical-20-11``, ``half``,
         ``second-half``, ``A-B-C`` (4-3-3, say), ``first-K`` (first-20, say),
-        ``random-K-known``, ``random-K-known-M-source`` or ``random-K-known-M-unknown``.
+        ``random-K-known``, ``random-K-known-M-source`` or ``random-K-known-M-unknown``. Those
+        with unknown classes in the source are there without them too: the name followed by
+        ``-without-source-unknown``.
     class_names : tuple of str
         All classes of the data set in order.
     seed : int, default=0
@@ -162,12 +165,25 @@ def named_split(name: str, class_names: Names, seed: int = 0) -> Split:
     split first-2: known 2 (cup, jug); source unknown 0; target unknown 2 (pot, pan)
     """
     for rule in SPLITS:
-        match = re.fullmatch(rule.pattern, name)
+        match = re.fullmatch(rule.pattern, name.removesuffix(WITHOUT))
         if match:
-            return rule.make(name, tuple(class_names), tuple(map(int, match.groups())), seed)
+            split = rule.make(name, tuple(class_names), tuple(map(int, match.groups())), seed)
+            return _without_source_unknown(split) if name.endswith(WITHOUT) else split
     raise ValueError(
-        f"there is no split {name!r}; there are: {', '.join(r.shown for r in SPLITS)}."
+        f"there is no split {name!r}; there are: {', '.join(r.shown for r in SPLITS)}; and those "
+        f"with unknown classes in the source also with {WITHOUT} after the name."
     )
+
+
+def _without_source_unknown(split: Split) -> Split:
+    """Return the split whose source keeps to the known classes, all else being the same."""
+    if not split.source_unknown:
+        raise ValueError(
+            f"split {split.name!r} has no unknown classes in the source to go without: leave out "
+            f"{WITHOUT}."
+        )
+    gone = tuple(name for name in split.source_unknown if name not in split.target_unknown)
+    return replace(split, source_unknown=(), left_out=split.left_out + gone)
 
 
 def make_task(source: Domain, target: Domain, split: Split | str, seed: int = 0) -> OpenSetTask:
