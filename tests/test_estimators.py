@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from froda import DFRODA, DFRODAU, FRODA
+from froda import DFRODA, DFRODAU, FRODA, base
 from froda.factorization import alternate, codes
 from froda.factorization.problem import Record, StopReason
 
@@ -542,6 +542,17 @@ def test_fewer_samples_than_dimensions_asked_for(rng):
     few = np.r_[:4, 60:64]
     with pytest.raises(ValueError, match=r"n_components=9 is larger than possible.*at most 7"):
         FRODA(n_components=9).fit(X[few], y[few], X_target)
+
+
+@pytest.mark.parametrize("method", ALL)
+def test_components_that_no_data_of_this_shape_allow_are_refused_at_once(method, rng, monkeypatch):
+    monkeypatch.setattr(base, "fit_preprocessor", lambda *a: pytest.fail("went on computing"))
+    X, y, X_target, _ = make_task_with_unknowns(rng)
+    with pytest.raises(ValueError, match=r"n_components=30 .* of 30 features allow at most 29"):
+        method(n_components=30).fit(X, y, X_target)
+    few = np.r_[:4, 60:64, 120:140]  # 8 rows of known classes and 20 of an unknown one
+    with pytest.raises(ValueError, match=r"n_components=8 .*: 8 known .* allow at most 7"):
+        method(n_components=8).fit(X[few], y[few], X_target)
 
 
 @pytest.mark.parametrize("method", ALL)

@@ -97,6 +97,7 @@ class FactorizedClassifier(
             unknown_label=self.unknown_label,
             keep_unknown=self._uses_source_unknowns,
         )
+        self._check_room(domains)
         self.classes_ = domains.labels.classes
         n_left_out = len(np.asarray(y)) - len(domains.labels.numbers)
         if n_left_out:
@@ -143,6 +144,19 @@ class FactorizedClassifier(
         if not isinstance(self.verbose, bool):
             check_count("verbose", self.verbose, least=0)
         check_seed("random_state", self.random_state)
+
+    def _check_room(self, domains: Domains) -> None:
+        """Refuse more components than data of this shape allow, before any work on them.
+
+        Less may be possible once they are prepared: `_choose_dimension` sees to that.
+        """
+        n_known, n_columns = int((~domains.labels.is_unknown).sum()), domains.source.shape[1]
+        limit = min(n_known, n_columns) - 1
+        if not isinstance(self.n_components, str) and self.n_components > limit:
+            raise ValueError(
+                f"n_components={self.n_components} is larger than possible: {n_known} known "
+                f"source samples of {n_columns} features allow at most {limit}."
+            )
 
     def _check_head(self) -> None:
         """Require the name of a head that the method has, or a classifier."""

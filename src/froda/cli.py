@@ -86,7 +86,7 @@ def _run_demo(console: Console, out: Path) -> None:
     from froda.extras import require  # noqa: PLC0415
     from froda.plots import score_distribution  # noqa: PLC0415
 
-    require("matplotlib.figure", "demo", "the figure of the demo")
+    require("matplotlib.figure", "demo", "the figures of the demo")
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     outcomes = []
     with Progress(*columns, console=console) as progress:

@@ -180,6 +180,19 @@ def test_slack_limits_give_least_squares(rng, limit):
     np.testing.assert_allclose(basis, expected, atol=1e-10 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("excess", [-1e-4, 0, 1e-9, 1e-6, 5e-4])
+def test_limits_that_hardly_bind(rng, excess):
+    """Columns of the least-squares basis, or their sum, end just before or beyond the limit."""
+    codes = rng.standard_normal((40, 6))
+    gram = codes.T @ codes
+    best = rng.standard_normal((12, 6))
+    best *= (1 + excess) / np.linalg.norm(best, axis=0)
+    basis, multipliers = solve_per_column(Case(gram, best @ gram, 0 * best))
+    assert reference.per_column_violation(gram, best @ gram, basis, multipliers) <= BOUND
+    basis = solve_total(Case(gram, best @ gram / 6, 0 * best))
+    assert reference.total_violation(gram, best @ gram / 6, basis, 1.0) <= BOUND
+
+
 def test_binding_limits_bind(rng):
     case = make(rng, "random", strength=1e3)
     basis, multipliers = solve_per_column(case)

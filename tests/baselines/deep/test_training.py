@@ -96,6 +96,22 @@ def test_what_others_have_set_does_not_matter(method, task):
     assert_array_equal(again, plain)
 
 
+def test_one_thread_trains_and_the_others_come_back(task):
+    seen = []
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        DAN(callback=lambda _: seen.append(torch.get_num_threads()), **SMALL).fit(*task)
+        after_a_fit = torch.get_num_threads()
+        with pytest.raises(ValueError, match="not finite"):
+            DAN(learning_rate=1e20, **SMALL).fit(*task)
+        after_a_failure = torch.get_num_threads()
+    finally:
+        torch.set_num_threads(before)
+    assert set(seen) == {1}
+    assert after_a_fit == after_a_failure == 3
+
+
 @every_method
 def test_seeds(method, task):
     def scores(seed):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -141,7 +142,7 @@ def train(
     An epoch is one pass over the larger domain, but at least 10 steps. ``report`` is given the
     number of each epoch that is over and its mean loss.
     """
-    with torch.inference_mode(False), torch.enable_grad():
+    with _one_thread(), torch.inference_mode(False), torch.enable_grad():
         source, target = _given(data.source, plan.device), _given(data.target, plan.device)
         numbers = torch.tensor(data.numbers, dtype=torch.long, device=plan.device)
         network = Network(layers, plan.device)
@@ -169,6 +170,21 @@ def train(
                 total += value.detach()
             report(epoch + 1, total.item() / n_steps)
         return network.to_layers()
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Compute in this thread alone.
+
+    Batches are too small for a second one to pay, and threads that wait for each other make a
+    training ten times slower where other programs compete for the processors.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _given(array: Array, device: str) -> Tensor:
