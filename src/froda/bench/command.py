@@ -51,13 +51,14 @@ def run(  # noqa: PLR0917 - the options of the command
     methods: Annotated[
         str,
         typer.Option(
-            help="Names or groups (all, ours, baselines, deep, epsilon), comma-separated."
+            help="Names or groups (all, ours, baselines, deep, epsilon, oslpp), comma-separated."
         ),
     ] = "all",
     pairs: Annotated[
         str | None, typer.Option(help="source-target pairs, comma-separated; all when left out.")
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 1,
+    first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
     jobs: Annotated[
         int, typer.Option(min=1, help="Fits at a time, one thread each if several.")
     ] = 1,
@@ -79,7 +80,7 @@ def run(  # noqa: PLR0917 - the options of the command
             split=split,
             methods=methods,
             pairs=pairs,
-            seeds=seeds,
+            seeds=range(first_seed, first_seed + seeds),
             jobs=jobs,
         )
     except (ImportError, OSError, ValueError) as error:
@@ -100,7 +101,7 @@ def _run(
     split: str | None,
     methods: str,
     pairs: str | None,
-    seeds: int,
+    seeds: range,
     jobs: int,
 ) -> None:
     """Check everything, then run with progress."""
@@ -115,7 +116,7 @@ def _run(
         split=split,
         pairs=_parse_pairs(pairs),
         methods=select_methods(methods),
-        seeds=range(seeds),
+        seeds=seeds,
     )
     tasks = {(job.source, job.target, job.seed): job for job in chosen}
     for job in tasks.values():  # errors in files or split come before any fit

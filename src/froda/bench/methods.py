@@ -57,7 +57,7 @@ BASELINES: dict[str, Maker] = {
 }
 # OSLPP over its dimensions and the guessed share: what its best setting could do.
 GRID: dict[str, Maker] = {
-    f"OSLPP {pca}/{lpp}, {share}": partial(OSLPP, share, pca_components=pca, lpp_components=lpp)
+    f"OSLPP-{pca}-{lpp}-{share}": partial(OSLPP, share, pca_components=pca, lpp_components=lpp)
     for pca, lpp in ((16, 16), (32, 32), (64, 32), (128, 64))
     for share in (0.15, 0.30, 0.45)
 }
