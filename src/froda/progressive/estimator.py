@@ -151,35 +151,46 @@ class ProgressiveMixture(Baseline):
     def _fit(self, source: Array, numbers: Array, target: Array) -> None:
         self._dtype = source.dtype
         near, far = self._first_axes(source), self._first_axes(target)
-        evidence = Evidence.of(near, numbers, far, self.n_known_, self.n_axes)
-        outside = evidence.outside(far)
-        suspicion = standardise(evidence.doubt(far)) + evidence.agreement * outside
-        cut = np.inf if self._is_closed_set else otsu_cut(suspicion)
+        self._evidence = self._look(near, numbers, far)
+        outside = self._evidence.outside(far)
+        suspicion, flagged = self._suspect(self._evidence, far)
         domains = rounds.Domains(
             near,
             numbers,
             far,
             self.n_known_,
-            evidence.nearest(far),
+            self._evidence.nearest(far),
             suspicion,
-            suspicion > cut,
+            flagged & (not self._is_closed_set),
             outside,
         )
-        settings = rounds.Settings(
-            self.n_rounds,
-            self.lpp_components,
-            self.n_clusters or self.n_known_,
-            float(self.alpha),
-            _OUTSIDE_WEIGHT * evidence.agreement,
-        )
+        settings = self._round_settings(self._evidence.agreement)
         self._centres, labels = rounds.run(domains, settings, self.random_state)
-        self._evidence = evidence
-        self.agreement_ = evidence.agreement
+        self.agreement_ = self._evidence.agreement
         self.threshold_ = 0.0
         self.projection_ = self._centres.projection
         self.known_centres_, self.unknown_centres_ = self._centres.known, self._centres.unknown
         self.target_labels_ = self.classes_[np.minimum(labels, self.n_known_)]
         self.unknown_share_ = float(np.mean(labels >= self.n_known_))
+
+    def _look(self, near: Array, numbers: Array, far: Array) -> Evidence:
+        """Return the two views of the target."""
+        return Evidence.of(near, numbers, far, self.n_known_, self.n_axes)
+
+    def _suspect(self, evidence: Evidence, far: Array) -> tuple[Array, Array]:
+        """Return how unknown each target row looks at first, and which ones look so enough."""
+        suspicion = standardise(evidence.doubt(far)) + evidence.agreement * evidence.outside(far)
+        return suspicion, suspicion > otsu_cut(suspicion)
+
+    def _round_settings(self, agreement: float) -> rounds.Settings:
+        """Return what the rounds are told."""
+        return rounds.Settings(
+            n_rounds=self.n_rounds,
+            n_directions=self.lpp_components,
+            n_clusters=self.n_clusters or self.n_known_,
+            alpha=float(self.alpha),
+            lean=_OUTSIDE_WEIGHT * agreement,
+        )
 
     def _first_axes(self, coordinates: Array) -> Array:
         """Return the leading principal coordinates in float64, rows of norm 1."""

@@ -8,7 +8,7 @@ shift between the domains fills the outside, and the doubt is left to itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -45,9 +45,9 @@ class Evidence:
             principal.mean, principal.axes[:, :kept], principal.square_sums[:kept]
         )
         outside = share_outside(target, principal)
-        views = cls(classifier, principal, n_known, float(outside.mean()), float(outside.std()), 0)
-        agreement = max(rank_correlation(views.doubt(target), outside), 0.0)
-        return cls(classifier, principal, n_known, views.centre, views.spread, agreement)
+        centre, spread = float(outside.mean()), float(outside.std())
+        views = cls(classifier, principal, n_known, centre, spread, 0.0)
+        return replace(views, agreement=max(rank_correlation(views.doubt(target), outside), 0.0))
 
     def doubt(self, rows: Array) -> Array:
         """Return minus the largest probability of a known class."""

@@ -14,7 +14,7 @@ Each round
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -22,10 +22,9 @@ from sklearn.cluster import KMeans
 from froda.factorization.problem import Array
 from froda.projection import OPEN, class_scatter, leading_pairs, unit_rows
 
-_TARGET_WEIGHT = 2.0  # of the target's mean of a known class beside that of the source
-_FIRST_SHARE = 0.5  # of each group that is labelled to begin with
 _RESTARTS = 3
 _LEAST_ROWS = 5  # an unknown cluster needs on average
+_LEAST_MEMBERS = 2  # from which the target's mean of a class counts
 
 
 @dataclass(frozen=True)
@@ -33,10 +32,12 @@ class Settings:
     """What the rounds may be told."""
 
     n_rounds: int
-    lpp_components: int
+    n_directions: int
     n_clusters: int
     alpha: float
-    lean: float
+    lean: float  # weight of the evidence from outside, in deviations of the margins
+    first_share: float = 0.5  # of each group that is labelled to begin with
+    target_weight: float = 2.0  # of the target's mean of a class beside that of the source
 
 
 @dataclass(frozen=True)
@@ -117,9 +118,7 @@ def run(domains: Domains, settings: Settings, seed: int) -> tuple[Centres, Array
         to_known, margins = centres.margins(domains.target, np.zeros(len(labels)))
         if len(centres.unknown):
             lean = settings.lean * float(margins.std())
-            centres = Centres(
-                centres.projection, centres.origin, centres.known, centres.unknown, lean
-            )
+            centres = replace(centres, lean=lean)
             margins = margins + lean * domains.outside
         closest = to_known.argmax(axis=1)
         unknown = margins > 0
@@ -128,7 +127,7 @@ def run(domains: Domains, settings: Settings, seed: int) -> tuple[Centres, Array
         if domains.of_unknown.any() and len(centres.unknown):
             rows = domains.source[domains.of_unknown]
             own[domains.of_unknown] = n_known + _nearest_cluster(centres, rows)
-        share = _FIRST_SHARE + (1 - _FIRST_SHARE) * number / settings.n_rounds
+        share = settings.first_share + (1 - settings.first_share) * number / settings.n_rounds
         kept = decided(np.minimum(closest, n_known), -np.abs(margins), share)
         labels = np.where(kept, closest, OPEN)
     return centres, closest
@@ -150,7 +149,7 @@ def _first_labels(domains: Domains, settings: Settings, seed: int) -> tuple[Arra
         labels[domains.flagged] = clusters[:n_flagged]
         own[domains.of_unknown] = clusters[n_flagged:]
     known = np.flatnonzero(~domains.flagged)
-    kept = known[decided(domains.nearest[known], domains.suspicion[known], _FIRST_SHARE)]
+    kept = known[decided(domains.nearest[known], domains.suspicion[known], settings.first_share)]
     labels[kept] = domains.nearest[kept]
     return own, labels
 
@@ -160,12 +159,17 @@ def _learn(
 ) -> Centres:
     """Learn the projection from all labels, then the centres in it."""
     between, within = class_scatter(everything, np.concatenate([own, labels]), settings.alpha)
-    projection = leading_pairs(between, within, settings.lpp_components)[1]
+    projection = leading_pairs(between, within, settings.n_directions)[1]
     coordinates = everything @ projection
     origin = coordinates.mean(axis=0)
     rows = unit_rows(coordinates - origin)
     near, far = rows[: len(own)], rows[len(own) :]
-    known = np.stack([_between_domains(near, own, far, labels, c) for c in range(domains.n_known)])
+    known = np.stack(
+        [
+            _direction(near[own == c], far[labels == c], settings.target_weight)
+            for c in range(domains.n_known)
+        ]
+    )
     numbers = np.concatenate([own, labels])
     clusters = np.unique(numbers[numbers >= domains.n_known])
     unknown = [rows[numbers == number].mean(axis=0) for number in clusters]
@@ -173,12 +177,10 @@ def _learn(
     return Centres(projection, origin, unit_rows(known), unit_rows(stacked), 0.0)
 
 
-def _between_domains(near: Array, own: Array, far: Array, labels: Array, number: int) -> Array:
-    """Return the direction between the source and the target mean of a known class."""
-    of_source = unit_rows(near[own == number].mean(axis=0, keepdims=True))[0]
-    members = labels == number
-    if members.sum() < 2:
+def _direction(near: Array, far: Array, weight: float) -> Array:
+    """Return the direction between the means of a class in the source and in the target."""
+    of_source = unit_rows(near.mean(axis=0, keepdims=True))[0]
+    if len(far) < _LEAST_MEMBERS:
         return of_source
-    of_target = unit_rows(far[members].mean(axis=0, keepdims=True))[0]
-    direction: Array = of_source + _TARGET_WEIGHT * of_target
+    direction: Array = of_source + weight * unit_rows(far.mean(axis=0, keepdims=True))[0]
     return direction
