@@ -184,6 +184,13 @@ class AllAtOnce(ProgressiveMixture):
         return replace(super()._round_settings(agreement), first_share=1.0)
 
 
+class NoMerging(ProgressiveMixture):
+    """Unknown clusters stay, however close they come to a known class."""
+
+    def _round_settings(self, agreement: float) -> Any:
+        return replace(super()._round_settings(agreement), apart=1.0)
+
+
 class SourceCentres(ProgressiveMixture):
     """Known centres are those of the source."""
 
@@ -208,6 +215,7 @@ ABLATIONS: dict[str, Callable[[], Any]] = {
     "one unknown cluster": partial(ProgressiveMixture, n_clusters=1),
     "one round": partial(ProgressiveMixture, n_rounds=1),
     "all rows at once": AllAtOnce,
+    "no merging": NoMerging,
     "centres of the source alone": SourceCentres,
     "plain z-score": partial(ProgressiveMixture, floor=0.0),
     "no z-score": partial(ProgressiveMixture, zscore=False),

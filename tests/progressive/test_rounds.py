@@ -98,3 +98,30 @@ def test_the_evidence_shifts_the_margins_by_its_weight(rng):
     )
     plain = centres.margins(domains.target, outside)[1]
     assert_allclose(leaning.margins(domains.target, outside)[1], plain + 0.25 * outside)
+
+
+def test_clusters_that_are_part_of_a_class_are_left_out():
+    known = np.eye(4)[:2]
+    near, far = unit_rows(np.array([[1.0, 0, 0.8, 0], [0.2, 0, 0, 1.0]]))
+    centres = rounds.Centres(np.eye(4), np.zeros(4), known, np.stack([near, far]), 0.0)
+    assert_array_equal(rounds.keep_apart(centres, 0.35).unknown, far[None])
+    assert_array_equal(rounds.keep_apart(centres, 0.9).unknown, centres.unknown)
+    nothing = rounds.Centres(np.eye(4), np.zeros(4), known, np.zeros((0, 4)), 0.0)
+    assert rounds.keep_apart(nothing, 0.35).unknown.shape == (0, 4)
+
+
+def test_flags_in_a_target_without_unknowns_are_taken_back(rng):
+    domains, truth = make_domains(rng)
+    known = truth < 2
+    wrong = rounds.Domains(
+        domains.source,
+        domains.numbers,
+        domains.target[known],
+        2,
+        domains.nearest[known],
+        domains.suspicion[known],
+        rng.uniform(size=known.sum()) < 0.4,
+        domains.outside[known],
+    )
+    _, labels = rounds.run(wrong, SETTINGS, 0)
+    assert_array_equal(labels, truth[known])

@@ -29,8 +29,10 @@ class ProgressiveMixture(Baseline):
     as the two rank the target alike. Samples beyond Otsu's cut are clustered, as many clusters as
     there are known classes. Then, in each round, a projection is learnt that gathers the rows of
     each class and cluster, every class and cluster gets a centre in it, and the most decided
-    target samples take the label of the closest one. A sample is unknown when it is closer to
-    the centre of an unknown cluster than to that of any known class.
+    target samples take the label of the closest one. An unknown cluster that comes much closer to
+    a known class than known classes are to each other is taken for a part of that class. A sample
+    is unknown when it is closer to the centre of an unknown cluster than to that of any known
+    class.
 
     The projection P (k × p) of a round maximises
 

@@ -8,7 +8,9 @@ Each round
    unknown cluster, all of norm 1,
 3. takes as margin of a target row how much closer it is to the closest unknown centre than to
    the closest known one, leaning towards unknown by the evidence from outside the source,
-4. labels the most decided target rows of each known class, and of the unknown ones together,
+4. in the second half of the rounds leaves out unknown clusters that are as good as part of a known
+   class, and with them what would be called unknown where nothing is,
+5. labels the most decided target rows of each known class, and of the unknown ones together,
    anew; a growing share, in the end all of them.
 """
 
@@ -38,6 +40,7 @@ class Settings:
     lean: float  # weight of the evidence from outside, in deviations of the margins
     first_share: float = 0.5  # of each group that is labelled to begin with
     target_weight: float = 2.0  # of the target's mean of a class beside that of the source
+    apart: float = 0.35  # how far from known centres an unknown one must be, see `keep_apart`
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,19 @@ class Centres:
         return to_known, to_unknown - to_known.max(axis=1) + self.lean * outside
 
 
+def keep_apart(centres: Centres, share: float) -> Centres:
+    """Leave out the unknown clusters that are close to a known class.
+
+    Known centres are as close to each other as classes are; a cluster that is closer to one of
+    them, by a share of what is left to 1, is taken for a part of that class.
+    """
+    between = centres.known @ centres.known.T - 2 * np.eye(len(centres.known))
+    usual = float(between.max(axis=1).mean())
+    limit = usual + share * (1 - usual)
+    kept = (centres.unknown @ centres.known.T).max(axis=1, initial=-1) <= limit
+    return replace(centres, unknown=centres.unknown[kept])
+
+
 def cluster(rows: Array, n_clusters: int, seed: int) -> Array:
     """Return the cluster of each row; the order of the rows does not matter."""
     n_clusters = min(n_clusters, max(1, len(rows) // _LEAST_ROWS))
@@ -115,6 +131,8 @@ def run(domains: Domains, settings: Settings, seed: int) -> tuple[Centres, Array
     own, labels = _first_labels(domains, settings, seed)
     for number in range(1, settings.n_rounds + 1):
         centres = _learn(domains, everything, own, labels, settings)
+        if number > settings.n_rounds // 2:
+            centres = keep_apart(centres, settings.apart)
         to_known, margins = centres.margins(domains.target, np.zeros(len(labels)))
         if len(centres.unknown):
             lean = settings.lean * float(margins.std())
