@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -93,9 +95,7 @@ def test_the_evidence_shifts_the_margins_by_its_weight(rng):
     domains, _ = make_domains(rng)
     centres, _ = rounds.run(domains, SETTINGS, 0)
     outside = rng.normal(size=len(domains.target))
-    leaning = rounds.Centres(
-        centres.projection, centres.origin, centres.known, centres.unknown, 0.25
-    )
+    leaning = replace(centres, lean=0.25)
     plain = centres.margins(domains.target, outside)[1]
     assert_allclose(leaning.margins(domains.target, outside)[1], plain + 0.25 * outside)
 
@@ -103,25 +103,13 @@ def test_the_evidence_shifts_the_margins_by_its_weight(rng):
 def test_clusters_that_are_part_of_a_class_are_left_out():
     known = np.eye(4)[:2]
     near, far = unit_rows(np.array([[1.0, 0, 0.8, 0], [0.2, 0, 0, 1.0]]))
-    centres = rounds.Centres(np.eye(4), np.zeros(4), known, np.stack([near, far]), 0.0)
-    assert_array_equal(rounds.keep_apart(centres, 0.35).unknown, far[None])
-    assert_array_equal(rounds.keep_apart(centres, 0.9).unknown, centres.unknown)
-    nothing = rounds.Centres(np.eye(4), np.zeros(4), known, np.zeros((0, 4)), 0.0)
-    assert rounds.keep_apart(nothing, 0.35).unknown.shape == (0, 4)
+    both, loose, tight = np.stack([near, far]), np.full(2, 0.8), np.full(2, 0.99)
 
+    def left(unknown, tightness, share=0.35):
+        centres = rounds.Centres(np.eye(4), np.zeros(4), known, unknown, tightness)
+        return rounds.keep_apart(centres, share).unknown
 
-def test_flags_in_a_target_without_unknowns_are_taken_back(rng):
-    domains, truth = make_domains(rng)
-    known = truth < 2
-    wrong = rounds.Domains(
-        domains.source,
-        domains.numbers,
-        domains.target[known],
-        2,
-        domains.nearest[known],
-        domains.suspicion[known],
-        rng.uniform(size=known.sum()) < 0.4,
-        domains.outside[known],
-    )
-    _, labels = rounds.run(wrong, SETTINGS, 0)
-    assert_array_equal(labels, truth[known])
+    assert_array_equal(left(both, loose), far[None])
+    assert_array_equal(left(both, loose, share=0.9), both)
+    assert_array_equal(left(both, tight), both)
+    assert left(np.zeros((0, 4)), np.zeros(0)).shape == (0, 4)

@@ -30,7 +30,8 @@ class ProgressiveMixture(Baseline):
     there are known classes. Then, in each round, a projection is learnt that gathers the rows of
     each class and cluster, every class and cluster gets a centre in it, and the most decided
     target samples take the label of the closest one. An unknown cluster that comes much closer to
-    a known class than known classes are to each other is taken for a part of that class. A sample
+    a known class than known classes are to each other, within a few of its own radii, is taken for
+    a part of that class. A sample
     is unknown when it is closer to the centre of an unknown cluster than to that of any known
     class.
 

@@ -26,6 +26,7 @@ from froda.projection import OPEN, class_scatter, leading_pairs, unit_rows
 
 _RESTARTS = 3
 _LEAST_ROWS = 5  # an unknown cluster needs on average
+_RADII = 2.5  # that part a cluster from a class whatever the angle
 _LEAST_MEMBERS = 2  # from which the target's mean of a class counts
 
 
@@ -71,7 +72,8 @@ class Centres:
     origin: Array
     known: Array
     unknown: Array
-    lean: float  # weight of the evidence in the margin
+    tightness: Array  # mean cosine of the rows of each unknown cluster with its centre
+    lean: float = 0.0  # weight of the evidence in the margin
 
     def project(self, rows: Array) -> Array:
         """Return projected rows of norm 1."""
@@ -92,16 +94,19 @@ class Centres:
 
 
 def keep_apart(centres: Centres, share: float) -> Centres:
-    """Leave out the unknown clusters that are close to a known class.
+    """Leave out the unknown clusters that are as good as part of a known class.
 
-    Known centres are as close to each other as classes are; a cluster that is closer to one of
-    them, by a share of what is left to 1, is taken for a part of that class.
+    Known centres are as close to each other as classes are, or at right angles where they are
+    further apart. A cluster that is closer to one of them, by a share of what is left to 1, and
+    not further from it than some of its own radii, is taken for a part of that class.
     """
     between = centres.known @ centres.known.T - 2 * np.eye(len(centres.known))
-    usual = float(between.max(axis=1).mean())
-    limit = usual + share * (1 - usual)
-    kept = (centres.unknown @ centres.known.T).max(axis=1, initial=-1) <= limit
-    return replace(centres, unknown=centres.unknown[kept])
+    usual = max(float(between.max(axis=1).mean()), 0.0)
+    closest = (centres.unknown @ centres.known.T).max(axis=1, initial=-1.0)
+    is_close = closest > usual + share * (1 - usual)
+    is_near = np.arccos(np.clip(closest, -1, 1)) < _RADII * np.arccos(centres.tightness)
+    kept = ~(is_close & is_near)
+    return replace(centres, unknown=centres.unknown[kept], tightness=centres.tightness[kept])
 
 
 def cluster(rows: Array, n_clusters: int, seed: int) -> Array:
@@ -192,7 +197,9 @@ def _learn(
     clusters = np.unique(numbers[numbers >= domains.n_known])
     unknown = [rows[numbers == number].mean(axis=0) for number in clusters]
     stacked = np.stack(unknown) if unknown else np.zeros((0, rows.shape[1]))
-    return Centres(projection, origin, unit_rows(known), unit_rows(stacked), 0.0)
+    # The mean of rows of norm 1 is as long as their mean cosine with its direction.
+    tightness = np.minimum(np.linalg.norm(stacked, axis=1), 1.0)
+    return Centres(projection, origin, unit_rows(known), unit_rows(stacked), tightness)
 
 
 def _direction(near: Array, far: Array, weight: float) -> Array:
