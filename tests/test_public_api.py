@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.metadata
 import inspect
+import subprocess
+import sys
 
 import pytest
 from numpydoc.validate import validate
@@ -79,3 +81,12 @@ def test_docstrings_are_valid_numpydoc(name):
 def test_every_setting_and_attribute_is_documented(name):
     text = getattr(froda, name).__doc__ if name != "__version__" else froda.__doc__
     assert "{" + "settings}" not in text
+
+
+def test_importing_brings_only_what_it_needs():
+    """Or `import froda` takes more than a second."""
+    heavy = ("torch", "matplotlib", "PIL", "rich", "typer")
+    heavy += ("sklearn.svm", "sklearn.neighbors", "sklearn.decomposition", "froda.baselines")
+    code = f"import sys, froda; print([name for name in {heavy} if name in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"

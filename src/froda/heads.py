@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.svm import SVC
 
 from froda.factorization.problem import Array
 
@@ -21,10 +19,14 @@ def make_head(head: Any, features: Array, random_state: Any) -> Any:
     that the scale of the data does not matter.
     """
     if head == "svm":
+        from sklearn.svm import SVC  # noqa: PLC0415 - a tenth of the time that froda takes to import
+
         mean_square = float(np.einsum("ij,ij->", features, features, dtype=np.float64))
         mean_square /= len(features)
         return SVC(kernel="linear", C=1 / max(mean_square, np.finfo(float).tiny), break_ties=True)
     if head == "nn":
+        from sklearn.neighbors import KNeighborsClassifier  # noqa: PLC0415 - likewise
+
         return KNeighborsClassifier(n_neighbors=3)
     chosen = clone(head)
     settings = chosen.get_params()
