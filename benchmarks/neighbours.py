@@ -22,7 +22,7 @@ import scipy.linalg
 from scipy.spatial.distance import cdist
 from skada import CORALAdapter, SubspaceAlignmentAdapter, TransferComponentAnalysisAdapter
 
-from froda.baselines import CORAL, SA, ati
+from froda.baselines import CORAL, SA, assignment
 from froda.baselines.tca import linear_components
 
 TOLERANCE = 1e-8
@@ -81,7 +81,7 @@ def compare_ati(source: np.ndarray, target: np.ndarray, *, far: bool) -> Row:
     costs = cdist(target, means, "sqeuclidean")
     lam = (costs.max() + costs.min()) / 2
     costs = np.column_stack([costs, np.full(N_TARGET, lam)])
-    columns = ati.assign_alone(costs, 6)
+    columns = assignment.assign_alone(costs, 6)
     value = costs[np.arange(N_TARGET), columns].sum()
     sinks = np.column_stack([costs[:, :6], costs.min(axis=1)])
     wanted = np.append(np.ones(6), N_TARGET - 6.0)

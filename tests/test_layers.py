@@ -22,7 +22,7 @@ LAYERS = [
     ["factorization.newton", "factorization.bases", "factorization.source"],
     ["factorization.codes", "factorization.classifier", "preprocessing", "metrics", "validation"],
     ["factorization.alternate", "openset", "heads", "docstrings"],
-    ["base", "baselines.base", "baselines.subspace"],
+    ["base", "baselines.base", "baselines.subspace", "baselines.assignment"],
     [
         "baselines.svm",
         "baselines.sa",

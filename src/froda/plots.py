@@ -42,7 +42,7 @@ def score_distribution(
     figure = figure_module.Figure(figsize=(width, 3.8), layout="constrained")
     if title:
         figure.suptitle(title, x=0.01, ha="left", fontsize="medium")
-    axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+    axes = figure.subplots(1, len(panels), squeeze=False)[0]
     for axis, (name, (scores, threshold)) in zip(axes, panels.items(), strict=True):
         bins = np.linspace(float(scores.min()), float(scores.max()), 41)
         known, unknown = scores[~is_unknown], scores[is_unknown]
@@ -140,6 +140,10 @@ def labelled_points(
     for name, (x, y) in points.items():
         axis.scatter([x], [y], color=UNKNOWN_COLOUR if "FRODA" in name else KNOWN_COLOUR, s=28)
     axis.set_xscale("log")
+    ticker = require("matplotlib.ticker", "report", "figures")
+    axis.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 3, 5)))
+    axis.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+    axis.xaxis.set_minor_formatter(ticker.NullFormatter())
     axis.margins(x=0.15, y=0.08)
     axis.set_xlabel(x_label)
     axis.set_ylabel(y_label)

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 
-from froda.baselines import ATI, OSVM, ati
+from froda.baselines import ATI, OSVM, assignment, ati
 
 VARIANTS = pytest.mark.parametrize("variant", ati.VARIANTS)
 
@@ -50,7 +50,9 @@ def make_costs(rng, variant, n_samples=6, n_classes=3, far_class=False):
     if variant != "plain":
         lam = (costs.max() + costs.min()) / 2
         costs = np.column_stack([costs, np.full(n_samples, lam)])
-    neighbours = ati.nearest_neighbours(target, {"lambda-N1": 1, "lambda-N2": 2}.get(variant, 0))
+    neighbours = assignment.nearest_neighbours(
+        target, {"lambda-N1": 1, "lambda-N2": 2}.get(variant, 0)
+    )
     return costs, cdist(means, means, "sqeuclidean"), neighbours
 
 
@@ -59,7 +61,7 @@ def make_costs(rng, variant, n_samples=6, n_classes=3, far_class=False):
 def test_assignment_is_that_of_brute_force(variant, far_class, rng):
     for _ in range(4):
         costs, pairs, neighbours = make_costs(rng, variant, far_class=far_class)
-        found = ati.assign(costs, 3, pairs, neighbours, 60.0)
+        found = assignment.assign(costs, 3, pairs, neighbours, 60.0)
         assert found.is_optimal
         assert set(range(3)) <= set(found.columns.tolist())
         literal = literal_value(costs, found.columns, pairs, neighbours)
@@ -71,8 +73,8 @@ def test_assignment_is_that_of_brute_force(variant, far_class, rng):
 
 def test_every_class_is_taken_by_the_cheapest_exchange():
     costs = np.array([[0.0, 5.0, 9.0], [0.0, 4.0, 1.0], [0.0, 3.0, 8.0], [0.0, 9.0, 9.0]])
-    assert_array_equal(ati.assign_alone(costs, 3), [0, 2, 1, 0])
-    assert_array_equal(ati.assign_alone(costs, 1), [0, 0, 0, 0])
+    assert_array_equal(assignment.assign_alone(costs, 3), [0, 2, 1, 0])
+    assert_array_equal(assignment.assign_alone(costs, 1), [0, 0, 0, 0])
 
 
 @pytest.mark.parametrize("with_unknown", [False, True])
@@ -82,7 +84,7 @@ def test_reduction_equals_the_linear_and_the_integer_program(with_unknown, rng):
     costs[:, :3] += 5  # nobody goes there unless made to
     if with_unknown:
         costs = np.column_stack([costs, np.full(n_samples, 0.3)])
-    columns = ati.assign_alone(costs, n_classes)
+    columns = assignment.assign_alone(costs, n_classes)
     value = costs[np.arange(n_samples), columns].sum()
     n_columns = costs.shape[1]
     one_each = np.kron(np.eye(n_samples), np.ones(n_columns))
@@ -105,8 +107,8 @@ def test_tight_linearisation_equals_that_of_the_paper(n_neighbours, rng):
     n_samples, n_classes = 30, 4
     target, means = rng.normal(size=(n_samples, 3)), 0.7 * rng.normal(size=(n_classes, 3))
     costs, pairs = cdist(target, means, "sqeuclidean"), cdist(means, means, "sqeuclidean")
-    neighbours = ati.nearest_neighbours(target, n_neighbours)
-    found = ati.assign(costs, n_classes, pairs, neighbours, 60.0)
+    neighbours = assignment.nearest_neighbours(target, n_neighbours)
+    found = assignment.assign(costs, n_classes, pairs, neighbours, 60.0)
     # w_ct >= Σ pairs x_c't' - a_c (1 - x_ct), a_c being the largest value of the sum.
     size = costs.size
     one_each = np.kron(np.eye(n_samples), np.ones(n_classes))
@@ -134,41 +136,73 @@ def test_tight_linearisation_equals_that_of_the_paper(n_neighbours, rng):
     assert_allclose(found.value, paper.fun, rtol=1e-6)
 
 
-def test_striking_out_keeps_every_optimum(rng):
+@pytest.mark.parametrize("variant", ["lambda-N1", "lambda-N2"])
+def test_bounds_hold_for_every_assignment_and_strike_out_columns(variant, rng):
     n_struck = 0
-    for _ in range(10):
-        costs, pairs, neighbours = make_costs(rng, "lambda-N2", n_samples=5)
-        graph = ati.make_graph(costs, pairs, neighbours)
-        candidates = ati.strike_out(graph)
+    for _ in range(5):
+        costs, pairs, neighbours = make_costs(rng, variant, n_samples=5)
+        graph = assignment.make_graph(costs, pairs, neighbours)
         values = {
             columns: graph.value(np.array(columns)) for columns in product(range(4), repeat=5)
         }
-        best = min(values, key=values.__getitem__)
-        assert candidates[np.arange(5), best].all()
-        n_struck += np.count_nonzero(~candidates)
-    assert n_struck > 0
+        last = -np.inf
+        for _, bounds in assignment.ascend(graph, np.inf):
+            for columns, value in values.items():
+                assert np.all(bounds[np.arange(5), columns] <= value + 1e-9)
+            assert np.all(bounds >= last - 1e-12)
+            last = bounds
+        n_struck += np.count_nonzero(bounds > min(values.values()) + 1e-9)
+    assert n_struck > 20
+
+
+def test_bounds_are_exact_with_one_neighbour(rng):
+    """Ways from neighbour to neighbour end in a pair, so there is no cycle."""
+    costs, pairs, neighbours = make_costs(rng, "lambda-N1", n_samples=6)
+    graph = assignment.make_graph(costs, pairs, neighbours)
+    *_, (_, bounds) = assignment.ascend(graph, np.inf)
+    best = min(graph.value(np.array(columns)) for columns in product(range(4), repeat=6))
+    assert_allclose(bounds.min(), best, rtol=1e-6)
+
+
+def test_joined_samples_have_different_colours(rng):
+    neighbours = assignment.nearest_neighbours(rng.normal(size=(200, 3)), 2)
+    graph = assignment.make_graph(rng.random((200, 3)), np.zeros((3, 3)), neighbours)
+    colours = assignment.colour(graph)
+    first, second = colours[graph.edges].T
+    assert not np.any(first == second)
+    assert colours.min() == 0
+    assert colours.max() < 8
+
+
+def test_completion_takes_every_class_and_empties_none(rng):
+    costs, pairs, neighbours = make_costs(rng, "lambda-N2", n_samples=9, n_classes=6)
+    graph = assignment.make_graph(costs, pairs, neighbours)
+    for start in (np.full(9, 6), np.zeros(9, dtype=int), np.array([0, 1, 2, 3, 4, 4, 4, 4, 4])):
+        assert assignment.takes_all(assignment.complete(graph, start, 6), 6)
 
 
 def test_descent_ends_where_no_single_change_helps(rng):
     costs, pairs, neighbours = make_costs(rng, "lambda-N2", n_samples=30, far_class=True)
-    graph = ati.make_graph(costs, pairs, neighbours)
-    start = ati.assign_alone(costs, 3)
-    columns = ati.descend(graph, start, 3)
+    graph = assignment.make_graph(costs, pairs, neighbours)
+    start = assignment.assign_alone(costs, 3)
+    columns = assignment.descend(graph, start, 3)
     assert graph.value(columns) <= graph.value(start)
-    assert ati.takes_all(columns, 3)
+    assert assignment.takes_all(columns, 3)
     for sample, column in product(range(30), range(4)):
         other = columns.copy()
         other[sample] = column
-        assert not ati.takes_all(other, 3) or graph.value(other) >= graph.value(columns) - 1e-12
+        assert (
+            not assignment.takes_all(other, 3) or graph.value(other) >= graph.value(columns) - 1e-12
+        )
 
 
 def test_neighbours_are_the_nearest_others(rng):
     points = rng.normal(size=(20, 3))
     distances = cdist(points, points)
     np.fill_diagonal(distances, np.inf)
-    assert_array_equal(ati.nearest_neighbours(points, 2), distances.argsort(axis=1)[:, :2])
-    assert ati.nearest_neighbours(points, 0).shape == (20, 0)
-    assert ati.nearest_neighbours(points[:2], 2).tolist() == [[1], [0]]
+    assert_array_equal(assignment.nearest_neighbours(points, 2), distances.argsort(axis=1)[:, :2])
+    assert assignment.nearest_neighbours(points, 0).shape == (20, 0)
+    assert assignment.nearest_neighbours(points[:2], 2).tolist() == [[1], [0]]
 
 
 @pytest.mark.parametrize("dependent", [False, True])
@@ -341,11 +375,13 @@ def test_time_limit_is_kept_and_said(variant, rng):
 
 def test_time_limit_keeps_what_the_solver_found_or_better(rng, monkeypatch):
     costs, pairs, neighbours = make_costs(rng, "lambda-N1", n_samples=12)
-    graph = ati.make_graph(costs, pairs, neighbours)
-    best = ati.assign(costs, 3, pairs, neighbours, 60.0)
+    graph = assignment.make_graph(costs, pairs, neighbours)
+    best = assignment.assign(costs, 3, pairs, neighbours, 60.0)
     for interrupted in (best.columns, None, np.arange(12) % 3):
-        monkeypatch.setattr(ati, "solve_program", lambda *_, found=interrupted: (found, False))
-        found = ati.assign(costs, 3, pairs, neighbours, 60.0)
+        monkeypatch.setattr(
+            assignment, "solve_program", lambda *_, found=interrupted: (found, False)
+        )
+        found = assignment.assign(costs, 3, pairs, neighbours, 60.0)
         assert not found.is_optimal
         assert best.value <= found.value + 1e-12
         if interrupted is not None:

@@ -270,6 +270,13 @@ def test_classes_that_are_absent_are_refused(source, target, words):
         make_task(source, target, "4-3-3")
 
 
+def test_an_absent_class_is_reported_with_the_file():
+    whole = domain(leave_out="b")
+    read = Domain(whole.X, whole.y, "left", LETTERS, provenance="somebody, 2012; file left.mat")
+    with pytest.raises(ValueError, match=r"It was read from file left\.mat\. Complete it, or"):
+        make_task(read, domain("right"), "half")
+
+
 def test_a_class_outside_the_split_is_refused():
     split = Split("mine", ("a", "b"), (), ("c",), left_out=tuple("defgh"))
     with pytest.raises(ValueError, match="source domain 'left' has samples of classes 'i', 'j'"):

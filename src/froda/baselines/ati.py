@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.linalg import solve
-from scipy.optimize import Bounds, LinearConstraint, linear_sum_assignment, milp
-from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.neighbors import NearestNeighbors
 
+from froda.baselines.assignment import Assignment, assign, nearest_neighbours
 from froda.baselines.base import SVMBaseline
 from froda.factorization.problem import Array
 from froda.validation import check_choice, check_count, check_positive
@@ -125,10 +122,11 @@ class ATI(SVMBaseline):
 
     Without neighbours the integer program is solved exactly by choosing one sample for every
     class by an assignment problem (Σ of what each loses against its cheapest column) and
-    leaving all other samples to their cheapest column. With neighbours, columns that can
-    be no part of a solution are struck out first. The products ``x_ct x_c't'`` are linearised
-    by their margins, which has the same solutions as the paper's bound on their sum and a
-    tighter relaxation: the first linear program mostly solves it.
+    leaving all other samples to their cheapest column. With neighbours, lower bounds from the
+    dual problem (messages between neighbours) say which columns can be part of a solution, and
+    a mixed-integer program chooses among these. Its products ``x_ct x_c't'`` are linearised by
+    their margins, which has the same solutions as the paper's bound on their sum and a tighter
+    relaxation.
 
     References
     ----------
@@ -237,51 +235,10 @@ class ATI(SVMBaseline):
         return source @ self.transform_
 
 
-@dataclass(frozen=True)
-class Assignment:
-    """Column of each sample, what they cost together, and whether that is proven least."""
-
-    columns: Array
-    value: float
-    is_optimal: bool
-
-
-@dataclass(frozen=True)
-class Graph:
-    """Samples as nodes: cost of each column, joined by edges with a cost of each column pair."""
-
-    costs: Array  # n × M
-    pairs: Array  # M × M, symmetric
-    edges: Array  # E × 2, each pair of nodes once
-    weights: Array  # E, how often the pair counts
-
-    def value(self, columns: Array) -> float:
-        """Return the cost of an assignment."""
-        single = self.costs[np.arange(len(columns)), columns].sum()
-        first, second = columns[self.edges].T
-        return float(single + self.weights @ self.pairs[first, second])
-
-    def both_ways(self) -> tuple[Array, Array, Array]:
-        """Return each edge from both of its ends: from, to, weight."""
-        start, end = self.edges.T
-        weights = np.concatenate([self.weights, self.weights])
-        return np.concatenate([start, end]), np.concatenate([end, start]), weights
-
-
 def class_means(features: Array, numbers: Array) -> Array:
     """Return the mean of each class that occurs, in the order of the numbers."""
     found = [features[numbers == c].mean(axis=0, dtype=np.float64) for c in np.unique(numbers)]
     return np.stack(found)
-
-
-def nearest_neighbours(features: Array, n_neighbours: int) -> Array:
-    """Return the other rows nearest to each row, n × min(n_neighbours, n - 1)."""
-    n_neighbours = min(n_neighbours, len(features) - 1)
-    if n_neighbours == 0:
-        return np.empty((len(features), 0), dtype=np.intp)
-    search = NearestNeighbors(n_neighbors=n_neighbours, algorithm="brute").fit(features)
-    found: Array = search.kneighbors(return_distance=False)
-    return found
 
 
 def _square(rows: Array) -> float:
@@ -305,181 +262,3 @@ def map_means(means: Array, columns: Array, target: Array, ridge: float) -> tupl
     weight = ridge * max(np.trace(gram) / n_classes, _NO_MEANS * counts.sum() * _square(target))
     right = solve(gram + weight * np.eye(n_classes), roots * (goals - means), assume_a="pos")
     return (roots * means).T, right
-
-
-def assign(
-    costs: Array, n_classes: int, pairs: Array, neighbours: Array, time_limit: float
-) -> Assignment:
-    """Assign every sample to a column at least cost, the first columns all being taken.
-
-    ``costs`` has a column for each class and may have one more, which need not be taken and
-    costs nothing beside any neighbour. ``pairs`` is n_classes × n_classes.
-    """
-    if neighbours.shape[1] == 0:
-        columns = assign_alone(costs, n_classes)
-        return Assignment(columns, float(costs[np.arange(len(costs)), columns].sum()), True)
-    graph = make_graph(costs, pairs, neighbours)
-    return assign_together(graph, n_classes, time.monotonic() + time_limit)
-
-
-def assign_alone(costs: Array, n_classes: int) -> Array:
-    """Assign without neighbour terms.
-
-    Any assignment that takes every class contains one sample of its own for each. What it
-    costs is at least Σ of the cheapest columns plus what these samples lose against theirs,
-    and the best choice of these samples attains that.
-    """
-    columns = costs.argmin(axis=1)
-    if not takes_all(columns, n_classes):
-        losses = costs[:, :n_classes] - costs.min(axis=1, keepdims=True)
-        samples, classes = linear_sum_assignment(losses)
-        columns[samples] = classes
-    return columns
-
-
-def make_graph(costs: Array, pairs: Array, neighbours: Array) -> Graph:
-    """Join each sample with its neighbours; pairs that are each other's count twice."""
-    n_columns = costs.shape[1]
-    padded = np.zeros((n_columns, n_columns))
-    padded[: len(pairs), : len(pairs)] = pairs
-    ends = np.stack([np.repeat(np.arange(len(costs)), neighbours.shape[1]), neighbours.ravel()])
-    edges, weights = np.unique(np.sort(ends, axis=0), axis=1, return_counts=True)
-    return Graph(costs, padded, edges.T, weights.astype(np.float64))
-
-
-def assign_together(graph: Graph, n_classes: int, deadline: float) -> Assignment:
-    """Assign with neighbour terms.
-
-    First without the demand that every class is taken, which leaves few columns; if the
-    result takes them all nevertheless, it is the solution.
-    """
-    candidates = strike_out(graph)
-    found, is_optimal = solve_program(graph, candidates, deadline - time.monotonic())
-    if found is not None and not takes_all(found, n_classes):
-        everything = np.ones(graph.costs.shape, dtype=bool)
-        left = deadline - time.monotonic()
-        found, is_optimal = solve_program(graph, everything, left, n_classes)
-    if found is None or not is_optimal:
-        fallback = descend(graph, assign_alone(graph.costs, n_classes), n_classes)
-        if found is None or graph.value(fallback) < graph.value(found):
-            found = fallback
-    return Assignment(found, graph.value(found), is_optimal)
-
-
-def takes_all(columns: Array, n_classes: int) -> bool:
-    """Return whether each of the first columns is taken by some sample."""
-    return bool(np.bincount(columns, minlength=n_classes)[:n_classes].all())
-
-
-def strike_out(graph: Graph) -> Array:
-    """Return which columns of each sample may be part of a solution.
-
-    Column a of a sample is struck out when another of its columns is cheaper whatever the
-    columns of its neighbours are (Goldstein's criterion), until nothing more falls.
-    """
-    slack = 1e-9 * max(float(np.abs(graph.costs).max()), float(graph.pairs.max()))
-    starts, ends, weights = graph.both_ways()
-    n_columns = graph.costs.shape[1]
-    candidates = np.ones(graph.costs.shape, dtype=bool)
-    while True:
-        least = np.full((len(starts), n_columns, n_columns), np.inf)
-        for column in range(n_columns):
-            rises = graph.pairs[:, None, column] - graph.pairs[None, :, column]
-            open_ends = candidates[ends, column]
-            least[open_ends] = np.minimum(least[open_ends], rises)
-        rise = graph.costs[:, :, None] - graph.costs[:, None, :]
-        np.add.at(rise, starts, weights[:, None, None] * least)
-        beaten = (rise > slack) & candidates[:, None, :]
-        kept = candidates & ~beaten.any(axis=2)
-        if np.array_equal(kept, candidates):
-            return candidates
-        candidates = kept
-
-
-def solve_program(
-    graph: Graph, candidates: Array, time_limit: float, n_required: int = 0
-) -> tuple[Array | None, bool]:
-    """Solve the mixed-integer program: the columns found, if any, and whether they are optimal.
-
-    Binary x_ia says that sample i takes column a; y_eac >= 0 stands for x_ia x_jc on an edge
-    e = (i, j), by its margins Σ_c y_eac = x_ia and Σ_a y_eac = x_jc. The first ``n_required``
-    columns must be taken.
-    """
-    if time_limit <= 0:
-        return None, False
-    choices, margins = _linearise(graph, candidates)
-    samples, columns = np.nonzero(candidates)
-    n_choices, n_products = len(samples), margins.shape[1] - len(samples)
-    required = columns < n_required
-    takers = csr_array(
-        (np.ones(required.sum()), (columns[required], np.flatnonzero(required))),
-        shape=(n_required, n_choices + n_products),
-    )
-    one_each = csr_array(
-        (np.ones(n_choices), (samples, np.arange(n_choices))),
-        shape=(len(candidates), n_choices + n_products),
-    )
-    constraints = [LinearConstraint(one_each, 1, 1), LinearConstraint(margins, 0, 0)]
-    if n_required:
-        constraints.append(LinearConstraint(takers, 1, np.inf))
-    scale = max(float(choices.max()), np.finfo(float).tiny)
-    result = milp(
-        choices / scale,
-        integrality=np.arange(len(choices)) < n_choices,
-        bounds=Bounds(0, 1),
-        constraints=constraints,
-        options={"time_limit": time_limit, "mip_rel_gap": 0.0},
-    )
-    if result.x is None:
-        return None, False
-    chosen = np.full(candidates.shape, -np.inf)
-    chosen[candidates] = result.x[:n_choices]
-    return chosen.argmax(axis=1), bool(result.status == 0)
-
-
-def _linearise(graph: Graph, candidates: Array) -> tuple[Array, Any]:
-    """Return the costs of all x and y, and the matrix of the margins, y minus x."""
-    places = np.cumsum(candidates.ravel()).reshape(candidates.shape) - 1
-    n_choices = int(candidates.sum())
-    first, second = graph.edges.T
-    edge, a, c = np.nonzero(candidates[first][:, :, None] & candidates[second][:, None, :])
-    n_columns = candidates.shape[1]
-    ends = np.concatenate([edge * n_columns + a, (edge + len(first)) * n_columns + c])
-    found, kept, rows = np.unique(ends, return_index=True, return_inverse=True)
-    choices = np.concatenate([places[first[edge], a], places[second[edge], c]])[kept]
-    products = np.tile(n_choices + np.arange(len(edge)), 2)
-    values = np.concatenate([np.ones(len(rows)), np.full(len(found), -1.0)])
-    where = (
-        np.concatenate([rows, np.arange(len(found))]),
-        np.concatenate([products, choices]),
-    )
-    margins = csr_array((values, where), shape=(len(found), n_choices + len(edge)))
-    product_costs = graph.weights[edge] * graph.pairs[a, c]
-    return np.concatenate([graph.costs[candidates], product_costs]), margins
-
-
-def descend(graph: Graph, columns: Array, n_classes: int) -> Array:
-    """Give each sample in turn its best column until none changes; no class is left empty."""
-    columns = columns.copy()
-    n_samples, n_columns = graph.costs.shape
-    starts, ends, weights = graph.both_ways()
-    order = np.argsort(starts, kind="stable")
-    ends, weights = ends[order], weights[order]
-    edges = np.searchsorted(starts[order], np.arange(n_samples + 1))
-    counts = np.bincount(columns, minlength=n_columns)
-    is_moving = True
-    while is_moving:
-        is_moving = False
-        for i in range(n_samples):
-            old = columns[i]
-            if old < n_classes and counts[old] == 1:
-                continue
-            near = slice(edges[i], edges[i + 1])
-            costs = graph.costs[i] + weights[near] @ graph.pairs[columns[ends[near]]]
-            new = costs.argmin()
-            if costs[new] < costs[old]:
-                columns[i] = new
-                counts[old] -= 1
-                counts[new] += 1
-                is_moving = True
-    return columns

@@ -264,7 +264,8 @@ def _number(domain: Domain, split: Split, wanted: Names, names: Names, role: str
             raise ValueError(
                 f"class {name!r} of split {split.name!r} "
                 f"({'known' if name in split.known else role + ' unknown'}) is absent from the "
-                f"{role} domain {domain.name!r}, which has {_brief(_kept(domain, present))}."
+                f"{role} domain {domain.name!r}, which has {_brief(_kept(domain, present))}. "
+                f"{_origin(domain)}Complete it, or choose a split without this class."
             )
     allowed = {*names, *split.left_out}
     strange = [name for name in domain.class_names if name in present - allowed]
@@ -277,6 +278,13 @@ def _number(domain: Domain, split: Split, wanted: Names, names: Names, role: str
         )
     places = {name: place for place, name in enumerate(names) if name in wanted}
     return np.array([places.get(name, -1) for name in domain.class_names])[domain.y]
+
+
+def _origin(domain: Domain) -> str:
+    """Return a sentence on where a domain was read from, if it says so."""
+    return (
+        f"It was read from {domain.provenance.rpartition('; ')[2]}. " if domain.provenance else ""
+    )
 
 
 def _kept(domain: Domain, present: set[str]) -> Names:
