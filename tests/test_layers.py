@@ -20,6 +20,7 @@ LAYERS = [
     ["factorization.objective", "factorization.initialize", "pca", "dimension"],
     ["factorization.newton", "factorization.bases", "factorization.source"],
     ["factorization.codes", "factorization.classifier", "preprocessing", "metrics", "validation"],
+    ["factorization.encoding"],
     ["factorization.alternate", "openset", "heads", "docstrings"],
     ["base", "baselines.base", "baselines.subspace"],
     [

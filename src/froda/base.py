@@ -88,6 +88,11 @@ class FactorizedClassifier(
         self : object
             The fitted estimator.
         """
+        self._fit(X, y, X_target)
+        return self
+
+    def _fit(self, X: Any, y: Any, X_target: Any) -> Array:
+        """Fit, and return the target in the coordinates of the fit."""
         self._check_settings()
         domains = check_fit_data(
             self,
@@ -104,7 +109,7 @@ class FactorizedClassifier(
                 f"{type(self).__name__} leaves out {n_left_out} source rows labelled "
                 f"{self.classes_[-1:].tolist()[0]!r}; DFRODAU makes use of them.",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         settings = RowSettings(self.row_sum, self.zscore, self.unit_norm)
         self._preprocessor, source, target = fit_preprocessor(
@@ -115,7 +120,7 @@ class FactorizedClassifier(
         self._factorize(problem, axes)
         self._judge_target(domains, target)
         self._train_head(domains, source, target)
-        return self
+        return target
 
     def _check_settings(self) -> None:
         """Refuse settings that make no sense before anything is computed."""
@@ -165,7 +170,7 @@ class FactorizedClassifier(
                 "for a private basis and no sample can be flagged unknown. Switch row_sum, "
                 "zscore or unit_norm off if the features have few columns.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         self.disagreement_ = np.empty(0)
         if self.n_components == "sdm":
@@ -249,7 +254,7 @@ class FactorizedClassifier(
             warnings.warn(
                 f"{type(self).__name__} stopped with {self.stop_reason_}",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         self._n_features_out = factors.T.shape[1]
         basis = factors.target_basis
@@ -346,7 +351,10 @@ class FactorizedClassifier(
         scores : array of shape (n_samples, n_classes + 1)
             Columns in the order of ``classes_``, the unknown label last.
         """
-        features, sample_codes = self._code(X)
+        return self._scores(*self._code(X))
+
+    def _scores(self, features: Array, sample_codes: Array) -> Array:
+        """Return one score per class for preprocessed samples and their codes."""
         n_columns = len(self.classes_)
         if not self._has_linear_head:
             scores = class_scores(self.classifier_, features, n_columns)
@@ -410,7 +418,9 @@ class FactorizedClassifier(
         labels : array of shape (n_target,)
             Entries of ``classes_``.
         """
-        return self.fit(X, y, X_target).predict(X if X_target is None else X_target)
+        features = self._fit(X, y, X_target)
+        labels: Array = self.classes_[self._scores(features, self.target_codes_).argmax(axis=1)]
+        return labels
 
     def __sklearn_tags__(self) -> Any:
         """Declare sparse input and the dtypes that are kept."""

@@ -124,8 +124,8 @@ def _rotate(prepared: PreparedCodes, rows: Array, *, back: bool = False) -> Arra
     """Return rows in the eigenbases of the groups, or back from there."""
     turned = np.empty_like(rows)
     for part, vectors in zip(group_slices(prepared.widths), prepared.rotations, strict=True):
-        vectors = vectors.astype(rows.dtype, copy=False)
-        np.matmul(rows[:, part], vectors.T if back else vectors, out=turned[:, part])
+        matrix = (vectors.T if back else vectors).astype(rows.dtype, copy=False)
+        turned[:, part] = rows[:, part] @ matrix
     return turned
 
 
