@@ -21,7 +21,7 @@ LAYERS = [
     ["factorization.newton", "factorization.bases", "factorization.source"],
     ["factorization.codes", "factorization.classifier", "preprocessing", "metrics", "validation"],
     ["factorization.encoding"],
-    ["factorization.alternate", "openset", "heads", "docstrings"],
+    ["factorization.alternate", "openset", "heads", "docstrings", "chunks", "tables"],
     ["base", "baselines.base", "baselines.subspace"],
     [
         "baselines.svm",

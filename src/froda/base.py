@@ -14,23 +14,27 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from froda import openset
+from froda.chunks import comes_in_chunks, one_chunk_at_a_time, open_rows
 from froda.dimension import subspace_disagreement
 from froda.factorization import alternate, codes
 from froda.factorization.constraints import CONSTRAINTS
 from froda.factorization.initialize import from_source_axes
 from froda.factorization.problem import Array, Callback, Problem, Record, StopReason
 from froda.heads import HEADS, class_scores, linear_scores, make_head
-from froda.pca import principal_axes
-from froda.preprocessing import RowSettings, fit_preprocessor
+from froda.pca import axes_of_moments, principal_axes
+from froda.preprocessing import Preprocessor, RowSettings, fit_preprocessor
 from froda.rows import Rows
+from froda.tables import prepare_tables
 from froda.validation import (
     Domains,
     check_choice,
     check_count,
     check_fit_data,
+    check_fit_tables,
     check_flag,
     check_positive,
     check_seed,
@@ -94,14 +98,7 @@ class FactorizedClassifier(
     def _fit(self, X: Any, y: Any, X_target: Any) -> Array:
         """Fit, and return the target in the coordinates of the fit."""
         self._check_settings()
-        domains = check_fit_data(
-            self,
-            X,
-            y,
-            X_target,
-            unknown_label=self.unknown_label,
-            keep_unknown=self._uses_source_unknowns,
-        )
+        domains = self._check_data(X, y, X_target)
         self.classes_ = domains.labels.classes
         n_left_out = len(np.asarray(y)) - len(domains.labels.numbers)
         if n_left_out:
@@ -111,10 +108,7 @@ class FactorizedClassifier(
                 UserWarning,
                 stacklevel=3,
             )
-        settings = RowSettings(self.row_sum, self.zscore, self.unit_norm)
-        self._preprocessor, source, target = fit_preprocessor(
-            domains.source, domains.target, settings, self.pca_variance
-        )
+        self._preprocessor, source, target = self._prepare(domains)
         axes = self._choose_dimension(domains, source, target)
         problem = self._problem(domains, source, target)
         self._factorize(problem, axes)
@@ -122,14 +116,33 @@ class FactorizedClassifier(
         self._train_head(domains, source, target)
         return target
 
+    def _check_data(self, X: Any, y: Any, X_target: Any) -> Domains:
+        """Check data and labels; rows that come in chunks are not read yet."""
+        rules: dict[str, Any] = {
+            "unknown_label": self.unknown_label,
+            "keep_unknown": self._uses_source_unknowns,
+        }
+        if not any(comes_in_chunks(rows, self._chunk_size) for rows in (X, X_target)):
+            return check_fit_data(self, X, y, X_target, **rules)
+        source = open_rows(X, self._chunk_size, "X")
+        target = None if X_target is None else open_rows(X_target, self._chunk_size, "X_target")
+        return check_fit_tables(self, source, y, target, **rules)
+
+    @property
+    def _chunk_size(self) -> int | None:
+        return getattr(self, "chunk_size", None)
+
+    def _prepare(self, domains: Domains) -> tuple[Preprocessor, Any, Any]:
+        """Return the preprocessor and both domains, arrays or tables, in its coordinates."""
+        settings = RowSettings(self.row_sum, self.zscore, self.unit_norm)
+        if not domains.in_chunks:
+            return fit_preprocessor(domains.source, domains.target, settings, self.pca_variance)
+        labels = (domains.labels.numbers, domains.labels.n_known)
+        return prepare_tables(domains.source, domains.target, labels, settings, self.pca_variance)
+
     def _check_settings(self) -> None:
         """Refuse settings that make no sense before anything is computed."""
-        if not (isinstance(self.n_components, str) and self.n_components == "sdm"):
-            if isinstance(self.n_components, str):
-                raise ValueError(
-                    f"n_components must be a whole number or 'sdm', got {self.n_components!r}."
-                )
-            check_count("n_components", self.n_components)
+        self._check_counts()
         for name in ("alpha", "lam", "lam_source"):
             if getattr(self, name, None) is not None or name != "lam_source":
                 check_positive(name, getattr(self, name))
@@ -137,7 +150,6 @@ class FactorizedClassifier(
             check_positive(name, getattr(self, name, 0.0), zero=True)
         for name in ("row_sum", "zscore", "unit_norm"):
             check_flag(name, getattr(self, name))
-        check_count("max_iter", self.max_iter)
         check_choice("constraint", self.constraint, CONSTRAINTS)
         check_choice("scaling", self.scaling, _SCALINGS)
         check_choice("decision", self.decision, _DECISIONS)
@@ -149,6 +161,19 @@ class FactorizedClassifier(
             check_count("verbose", self.verbose, least=0)
         check_seed("random_state", self.random_state)
 
+    def _check_counts(self) -> None:
+        """Require whole numbers where whole numbers are meant."""
+        if not isinstance(self.n_components, str):
+            check_count("n_components", self.n_components)
+        elif self.n_components != "sdm":
+            raise ValueError(
+                f"n_components must be a whole number or 'sdm', got {self.n_components!r}."
+            )
+        check_count("max_iter", self.max_iter)
+        for name in ("chunk_size", "head_rows"):
+            if getattr(self, name, None) is not None:
+                check_count(name, getattr(self, name))
+
     def _check_head(self) -> None:
         """Require the name of a head that the method has, or a classifier."""
         if isinstance(self.head, str):
@@ -156,10 +181,10 @@ class FactorizedClassifier(
         elif not (hasattr(self.head, "fit") and hasattr(self.head, "predict")):
             raise ValueError(f"head must be a name or a scikit-learn classifier: {self.head!r}.")
 
-    def _choose_dimension(self, domains: Domains, source: Array, target: Array) -> Array:
+    def _choose_dimension(self, domains: Domains, source: Any, target: Any) -> Array:
         """Set n_components_ and disagreement_; return the source axes that start V."""
-        known = source[~domains.labels.is_unknown]
-        source_axes = principal_axes([Rows(known)])[0].axes
+        is_known = ~domains.labels.is_unknown
+        source_axes = _axes(source, is_known=is_known)
         n_features = source.shape[1]
         limit = min(source_axes.shape[1], max(n_features - 1, 1))
         if limit == 0:
@@ -174,9 +199,9 @@ class FactorizedClassifier(
             )
         self.disagreement_ = np.empty(0)
         if self.n_components == "sdm":
-            own, other = source_axes, principal_axes([Rows(target)])[0].axes
+            own, other = source_axes, _axes(target)
             if self.pca_variance is None:  # the measure reads axes in those of the joint PCA
-                joint = principal_axes([Rows(source), Rows(target)])[0].axes
+                joint = _axes(source, target)
                 own, other = joint.T @ own, joint.T @ other
             most = max(min(limit, other.shape[1], len(other) // 2), 1)
             self.n_components_, self.disagreement_ = subspace_disagreement(own, other, most)
@@ -184,13 +209,14 @@ class FactorizedClassifier(
             self.n_components_ = int(self.n_components)
             if self.n_components_ > limit:
                 raise ValueError(
-                    f"n_components={self.n_components_} is larger than possible: {len(known)} "
-                    f"known source samples that vary in {source_axes.shape[1]} of {n_features} "
-                    f"dimensions (after preprocessing) allow at most {limit}."
+                    f"n_components={self.n_components_} is larger than possible: "
+                    f"{np.count_nonzero(is_known)} known source samples that vary in "
+                    f"{source_axes.shape[1]} of {n_features} dimensions (after preprocessing) "
+                    f"allow at most {limit}."
                 )
         return source_axes[:, : self.n_components_]
 
-    def _problem(self, domains: Domains, source: Array, target: Array) -> Problem:
+    def _problem(self, domains: Domains, source: Any, target: Any) -> Problem:
         """State the factorisation with absolute weights."""
         lam, lam_source, beta = self._absolute_weights(source, target)
         one_hot = None
@@ -209,7 +235,7 @@ class FactorizedClassifier(
             self.constraint,
         )
 
-    def _absolute_weights(self, source: Array, target: Array) -> tuple[float, float, float]:
+    def _absolute_weights(self, source: Any, target: Any) -> tuple[float, float, float]:
         """Return lam, lam_source and beta in the units of the data.
 
         A code shrinks by lam/2 for an orthonormal basis, so lam is measured in root mean
@@ -260,11 +286,18 @@ class FactorizedClassifier(
         basis = factors.target_basis
         self._prepared = codes.prepare(basis.T @ basis, factors.target_widths, problem.lam)
 
-    def _judge_target(self, domains: Domains, target: Array) -> None:
+    def _judge_target(self, domains: Domains, target: Any) -> None:
         """Set unknown_mask_: the target samples that the codes call unknown."""
         self._is_closed_set = domains.is_closed_set
-        verdict = self._verdict(target, self.target_codes_)
-        self.unknown_mask_ = verdict.is_unknown & (not self._is_closed_set)
+        if isinstance(target, np.ndarray):
+            flags = self._flags(target, self.target_codes_)
+        else:
+            flags = np.asarray(target.map_rows(self._flags, self.target_codes_))
+        self.unknown_mask_ = flags & (not self._is_closed_set)
+
+    def _flags(self, features: Array, sample_codes: Array) -> Array:
+        """Return which preprocessed samples the codes call unknown."""
+        return self._verdict(features, sample_codes).is_unknown
 
     def _verdict(self, features: Array, sample_codes: Array) -> openset.Verdict:
         """Return score and decision for codes of preprocessed samples."""
@@ -283,17 +316,36 @@ class FactorizedClassifier(
     def _has_linear_head(self) -> bool:
         return isinstance(self.head, str) and self.head == "linear"
 
-    def _train_head(self, domains: Domains, source: Array, target: Array) -> None:
+    def _train_head(self, domains: Domains, source: Any, target: Any) -> None:
         """Train the classifier on the source and, unless flags decide, the flagged samples."""
         if self._has_linear_head:
             self.classifier_ = self.code_classifier_
             return
-        features, numbers = source, domains.labels.numbers
-        if not self._decides_by_flag:
-            flagged = target[self.unknown_mask_]
-            features = np.vstack([features, flagged])
-            numbers = np.append(numbers, np.full(len(flagged), domains.labels.n_known))
+        flagged = self.unknown_mask_
+        if self._decides_by_flag:
+            flagged = np.zeros_like(flagged)
+        own, flagged = self._draw_head_rows(len(domains.labels.numbers), flagged)
+        features = np.vstack([_take(source, own), _take(target, flagged)])
+        unknowns = np.full(np.count_nonzero(flagged), domains.labels.n_known)
+        numbers = np.append(domains.labels.numbers[own], unknowns)
         self.classifier_ = make_head(self.head, features, self.random_state).fit(features, numbers)
+
+    def _draw_head_rows(self, n_source: int, flagged: Array) -> tuple[Array, Array]:
+        """Return masks of the source and of the flagged rows that train the head.
+
+        These are all of them, or as many as ``head_rows`` allows, drawn at random.
+        """
+        own, candidates = np.ones(n_source, dtype=bool), np.flatnonzero(flagged)
+        most = getattr(self, "head_rows", None)
+        n_rows = n_source + len(candidates)
+        if most is None or n_rows <= most:
+            return own, flagged
+        generator = check_random_state(0 if self.random_state is None else self.random_state)
+        drawn = np.zeros(n_rows, dtype=bool)
+        drawn[generator.choice(n_rows, size=most, replace=False)] = True
+        chosen = np.zeros_like(flagged)
+        chosen[candidates[drawn[n_source:]]] = True
+        return drawn[:n_source], chosen
 
     def _code(self, X: Any) -> tuple[Array, Array]:
         """Return preprocessed target samples and their codes with the bases fixed."""
@@ -302,6 +354,7 @@ class FactorizedClassifier(
         features = self._preprocessor.transform_target(X)
         return features, codes.update(self._prepared, features @ self._target_basis)
 
+    @one_chunk_at_a_time
     def transform(self, X: Any) -> Array:
         """Return the codes [Tv, Tu] of target samples.
 
@@ -317,6 +370,7 @@ class FactorizedClassifier(
         """
         return self._code(X)[1]
 
+    @one_chunk_at_a_time
     def unknown_score(self, X: Any) -> Array:
         """Return how surely each target sample is of an unknown class.
 
@@ -338,6 +392,7 @@ class FactorizedClassifier(
         """Score from which on the codes call a sample unknown."""
         return openset.threshold(float(self.epsilon))
 
+    @one_chunk_at_a_time
     def decision_function(self, X: Any) -> Array:
         """Return one score per class; the largest one is the prediction.
 
@@ -366,6 +421,7 @@ class FactorizedClassifier(
         verdict = self._verdict(features, sample_codes)
         return openset.overrule(scores, verdict, float(self.epsilon))
 
+    @one_chunk_at_a_time
     def predict(self, X: Any) -> Array:
         """Label target samples with a known class or the unknown label.
 
@@ -383,6 +439,7 @@ class FactorizedClassifier(
         labels: Array = self.classes_[scores.argmax(axis=1)]
         return labels
 
+    @one_chunk_at_a_time
     def predict_proba(self, X: Any) -> Array:
         """Return the softmax of `decision_function`: an ordering, not a calibrated chance.
 
@@ -419,7 +476,14 @@ class FactorizedClassifier(
             Entries of ``classes_``.
         """
         features = self._fit(X, y, X_target)
-        labels: Array = self.classes_[self._scores(features, self.target_codes_).argmax(axis=1)]
+        if isinstance(features, np.ndarray):
+            return self._labels(features, self.target_codes_)
+        labels: Array = features.map_rows(self._labels, self.target_codes_)
+        return labels
+
+    def _labels(self, features: Array, sample_codes: Array) -> Array:
+        """Label preprocessed samples by their codes."""
+        labels: Array = self.classes_[self._scores(features, sample_codes).argmax(axis=1)]
         return labels
 
     def __sklearn_tags__(self) -> Any:
@@ -470,9 +534,30 @@ class FactorizedClassifier(
         return cls(**{**literal, **changes})
 
 
-def _root_mean_square(rows: Array) -> float:
+def _root_mean_square(rows: Any) -> float:
     """Return the root mean square of the row norms."""
+    if not isinstance(rows, np.ndarray):
+        return float(np.sqrt(rows.square_norm() / len(rows)))
     return float(np.sqrt(np.einsum("ij,ij->", rows, rows, dtype=np.float64) / len(rows)))
+
+
+def _axes(*domains: Any, is_known: Array | None = None) -> Array:
+    """Return the principal axes of arrays, or tables, in the coordinates of the fit.
+
+    ``is_known`` restricts them to known source rows.
+    """
+    if isinstance(domains[0], np.ndarray):
+        rows = [part if is_known is None else part[is_known] for part in domains]
+        return principal_axes([Rows(part) for part in rows])[0].axes
+    moments = [part.totals.moments if is_known is None else part.totals.known for part in domains]
+    joint = sum(moments[1:], moments[0])
+    return axes_of_moments(joint, domains[0].dtype).axes
+
+
+def _take(rows: Any, mask: Array) -> Array:
+    """Return the rows of an array or table that a mask picks."""
+    picked: Array = rows[mask] if isinstance(rows, np.ndarray) else rows.take(mask)
+    return picked
 
 
 def _report_to(callback: Callback | None, verbose: Any, name: str) -> Callback | None:

@@ -90,6 +90,17 @@ SETTINGS = {
         tol : float, default=1e-4
             The loop stops when an iteration lowers the objective by no more than this share.
         """,
+    "chunk_size": """
+        chunk_size : int, default=None
+            Rows that are in memory at a time, in fit and in prediction. With None, memory
+            maps, HDF5 and Zarr arrays above 256 MB and lists of arrays come in chunks, and
+            everything else is read at once. No result depends on it.
+        """,
+    "head_rows": """
+        head_rows : int, default=10_000
+            Largest number of rows that train the head; where there are more, as many are
+            drawn at random, by ``random_state`` or else always the same. None takes all.
+        """,
     "callback": """
         callback : callable, default=None
             Called with a `froda.factorization.problem.Record` after each iteration; a true

@@ -73,6 +73,8 @@ class FRODA(FactorizedClassifier):
         unknown_label: Any = None,
         max_iter: int = 200,
         tol: float = 1e-4,
+        chunk_size: int | None = None,
+        head_rows: int | None = 10_000,
         callback: Callback | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -92,6 +94,8 @@ class FRODA(FactorizedClassifier):
         self.unknown_label = unknown_label
         self.max_iter = max_iter
         self.tol = tol
+        self.chunk_size = chunk_size
+        self.head_rows = head_rows
         self.callback = callback
         self.random_state = random_state
         self.verbose = verbose
@@ -159,6 +163,8 @@ class DFRODA(FRODA):
         unknown_label: Any = None,
         max_iter: int = 200,
         tol: float = 1e-4,
+        chunk_size: int | None = None,
+        head_rows: int | None = 10_000,
         callback: Callback | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -179,6 +185,8 @@ class DFRODA(FRODA):
             unknown_label=unknown_label,
             max_iter=max_iter,
             tol=tol,
+            chunk_size=chunk_size,
+            head_rows=head_rows,
             callback=callback,
             random_state=random_state,
             verbose=verbose,
@@ -253,6 +261,8 @@ class DFRODAU(DFRODA):
         unknown_label: Any = None,
         max_iter: int = 200,
         tol: float = 1e-4,
+        chunk_size: int | None = None,
+        head_rows: int | None = 10_000,
         callback: Callback | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -274,6 +284,8 @@ class DFRODAU(DFRODA):
             unknown_label=unknown_label,
             max_iter=max_iter,
             tol=tol,
+            chunk_size=chunk_size,
+            head_rows=head_rows,
             callback=callback,
             random_state=random_state,
             verbose=verbose,
