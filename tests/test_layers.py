@@ -20,8 +20,9 @@ LAYERS = [
     ["factorization.objective", "factorization.initialize", "pca", "dimension"],
     ["factorization.newton", "factorization.bases", "factorization.source"],
     ["factorization.codes", "factorization.classifier", "preprocessing", "metrics", "validation"],
-    ["factorization.encoding"],
-    ["factorization.alternate", "openset", "heads", "docstrings", "chunks", "tables"],
+    ["factorization.encoding", "factorization.checkpoint"],
+    ["factorization.alternate", "openset", "heads", "docstrings", "chunks"],
+    ["tables"],
     ["base", "baselines.base", "baselines.subspace"],
     [
         "baselines.svm",

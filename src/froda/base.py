@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
+from importlib.metadata import version
 from typing import Any, Self
 
 import numpy as np
@@ -21,14 +23,13 @@ from froda import openset
 from froda.chunks import comes_in_chunks, one_chunk_at_a_time, open_rows
 from froda.dimension import subspace_disagreement
 from froda.factorization import alternate, codes
+from froda.factorization.checkpoint import Checkpoint
 from froda.factorization.constraints import CONSTRAINTS
 from froda.factorization.initialize import from_source_axes
 from froda.factorization.problem import Array, Callback, Problem, Record, StopReason
 from froda.heads import HEADS, class_scores, linear_scores, make_head
-from froda.pca import axes_of_moments, principal_axes
 from froda.preprocessing import Preprocessor, RowSettings, fit_preprocessor
-from froda.rows import Rows
-from froda.tables import prepare_tables
+from froda.tables import axes_of, identity_of, prepare_tables, root_mean_square, take_rows
 from froda.validation import (
     Domains,
     check_choice,
@@ -108,10 +109,11 @@ class FactorizedClassifier(
                 UserWarning,
                 stacklevel=3,
             )
-        self._preprocessor, source, target = self._prepare(domains)
+        checkpoint = self._open_checkpoint(domains)
+        self._preprocessor, source, target = self._prepare(domains, checkpoint)
         axes = self._choose_dimension(domains, source, target)
         problem = self._problem(domains, source, target)
-        self._factorize(problem, axes)
+        self._factorize(problem, axes, checkpoint)
         self._judge_target(domains, target)
         self._train_head(domains, source, target)
         return target
@@ -132,13 +134,32 @@ class FactorizedClassifier(
     def _chunk_size(self) -> int | None:
         return getattr(self, "chunk_size", None)
 
-    def _prepare(self, domains: Domains) -> tuple[Preprocessor, Any, Any]:
+    def _open_checkpoint(self, domains: Domains) -> Checkpoint | None:
+        """Return the folder to go on from; it must be that of the same data and settings."""
+        folder = getattr(self, "checkpoint", None)
+        if folder is None:
+            return None
+        left_out = ("callback", "verbose", "checkpoint", "max_iter", "tol")
+        settings = {k: v for k, v in self.get_params(deep=False).items() if k not in left_out}
+        identity = {k: repr(v) for k, v in settings.items()}
+        identity["X"], identity["X_target"] = (
+            identity_of(domains.source),
+            identity_of(domains.target),
+        )
+        identity["y"] = identity_of(np.asarray(domains.labels.numbers))
+        identity["estimator"] = f"{type(self).__name__} of froda {version('froda')}"
+        return Checkpoint.open(folder, identity)
+
+    def _prepare(
+        self, domains: Domains, checkpoint: Checkpoint | None
+    ) -> tuple[Preprocessor, Any, Any]:
         """Return the preprocessor and both domains, arrays or tables, in its coordinates."""
         settings = RowSettings(self.row_sum, self.zscore, self.unit_norm)
         if not domains.in_chunks:
             return fit_preprocessor(domains.source, domains.target, settings, self.pca_variance)
         labels = (domains.labels.numbers, domains.labels.n_known)
-        return prepare_tables(domains.source, domains.target, labels, settings, self.pca_variance)
+        raws = (domains.source, domains.target)
+        return prepare_tables(raws, labels, settings, self.pca_variance, checkpoint)
 
     def _check_settings(self) -> None:
         """Refuse settings that make no sense before anything is computed."""
@@ -155,6 +176,9 @@ class FactorizedClassifier(
         check_choice("decision", self.decision, _DECISIONS)
         check_share("pca_variance", self.pca_variance)
         self._check_head()
+        checkpoint = getattr(self, "checkpoint", None)
+        if checkpoint is not None and not isinstance(checkpoint, str | os.PathLike):
+            raise ValueError(f"checkpoint must be None or the name of a folder: {checkpoint!r}.")
         if self.callback is not None and not callable(self.callback):
             raise ValueError(f"callback must be callable, got {self.callback!r}.")
         if not isinstance(self.verbose, bool):
@@ -184,7 +208,7 @@ class FactorizedClassifier(
     def _choose_dimension(self, domains: Domains, source: Any, target: Any) -> Array:
         """Set n_components_ and disagreement_; return the source axes that start V."""
         is_known = ~domains.labels.is_unknown
-        source_axes = _axes(source, is_known=is_known)
+        source_axes = axes_of(source, is_known=is_known)
         n_features = source.shape[1]
         limit = min(source_axes.shape[1], max(n_features - 1, 1))
         if limit == 0:
@@ -199,9 +223,9 @@ class FactorizedClassifier(
             )
         self.disagreement_ = np.empty(0)
         if self.n_components == "sdm":
-            own, other = source_axes, _axes(target)
+            own, other = source_axes, axes_of(target)
             if self.pca_variance is None:  # the measure reads axes in those of the joint PCA
-                joint = _axes(source, target)
+                joint = axes_of(source, target)
                 own, other = joint.T @ own, joint.T @ other
             most = max(min(limit, other.shape[1], len(other) // 2), 1)
             self.n_components_, self.disagreement_ = subspace_disagreement(own, other, most)
@@ -248,7 +272,7 @@ class FactorizedClassifier(
         lam_source = lam if lam_source is None else float(lam_source)
         if self.scaling == "absolute":
             return lam, lam_source, beta
-        target_size, source_size = _root_mean_square(target), _root_mean_square(source)
+        target_size, source_size = root_mean_square(target), root_mean_square(source)
         width = 1
         if self.constraint == "total":
             width = self.n_components_ * (2 if self._uses_source_unknowns else 1)
@@ -258,7 +282,7 @@ class FactorizedClassifier(
             beta * source_size**2,
         )
 
-    def _factorize(self, problem: Problem, axes: Array) -> None:
+    def _factorize(self, problem: Problem, axes: Array, checkpoint: Checkpoint | None) -> None:
         """Run the outer loop and store what it returns."""
         solution = alternate.solve(
             problem,
@@ -266,6 +290,7 @@ class FactorizedClassifier(
             max_iter=self.max_iter,
             tol=float(self.tol),
             callback=_report_to(self.callback, self.verbose, type(self).__name__),
+            checkpoint=checkpoint,
         )
         factors = solution.factors
         self.shared_basis_, self.private_basis_ = factors.V, factors.U
@@ -325,7 +350,7 @@ class FactorizedClassifier(
         if self._decides_by_flag:
             flagged = np.zeros_like(flagged)
         own, flagged = self._draw_head_rows(len(domains.labels.numbers), flagged)
-        features = np.vstack([_take(source, own), _take(target, flagged)])
+        features = np.vstack([take_rows(source, own), take_rows(target, flagged)])
         unknowns = np.full(np.count_nonzero(flagged), domains.labels.n_known)
         numbers = np.append(domains.labels.numbers[own], unknowns)
         self.classifier_ = make_head(self.head, features, self.random_state).fit(features, numbers)
@@ -532,32 +557,6 @@ class FactorizedClassifier(
         if cls._uses_labels:
             literal["beta"] = 0.01
         return cls(**{**literal, **changes})
-
-
-def _root_mean_square(rows: Any) -> float:
-    """Return the root mean square of the row norms."""
-    if not isinstance(rows, np.ndarray):
-        return float(np.sqrt(rows.square_norm() / len(rows)))
-    return float(np.sqrt(np.einsum("ij,ij->", rows, rows, dtype=np.float64) / len(rows)))
-
-
-def _axes(*domains: Any, is_known: Array | None = None) -> Array:
-    """Return the principal axes of arrays, or tables, in the coordinates of the fit.
-
-    ``is_known`` restricts them to known source rows.
-    """
-    if isinstance(domains[0], np.ndarray):
-        rows = [part if is_known is None else part[is_known] for part in domains]
-        return principal_axes([Rows(part) for part in rows])[0].axes
-    moments = [part.totals.moments if is_known is None else part.totals.known for part in domains]
-    joint = sum(moments[1:], moments[0])
-    return axes_of_moments(joint, domains[0].dtype).axes
-
-
-def _take(rows: Any, mask: Array) -> Array:
-    """Return the rows of an array or table that a mask picks."""
-    picked: Array = rows[mask] if isinstance(rows, np.ndarray) else rows.take(mask)
-    return picked
 
 
 def _report_to(callback: Callback | None, verbose: Any, name: str) -> Callback | None:

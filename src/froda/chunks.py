@@ -8,6 +8,7 @@ it adds up is added up. `froda.daskrows` does the same on Dask.
 from __future__ import annotations
 
 import mmap
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
 from pathlib import Path
@@ -149,10 +150,10 @@ class RowChunks:
         """Return the rows that ``mask`` picks."""
         return SelectedChunks(self, mask)
 
-    def new_codes(self, shape: tuple[int, int], dtype: np.dtype[Any], besides: Any) -> Array:
-        """Return room for codes that does not overlap ``besides``."""
-        del besides
-        return np.empty(shape, dtype=dtype)
+    def identity(self) -> str:
+        """Return what tells these rows from others: their size, type and first chunk."""
+        first = np.ascontiguousarray(next(iter(self.chunks())))
+        return f"{self.n_features} columns of {self.dtype}, {zlib.crc32(first.tobytes()):08x}"
 
     def _count(self, n_rows: int) -> None:
         """Note how many rows a pass saw; it must be the same each time."""

@@ -101,6 +101,12 @@ SETTINGS = {
             Largest number of rows that train the head; where there are more, as many are
             drawn at random, by ``random_state`` or else always the same. None takes all.
         """,
+    "checkpoint": """
+        checkpoint : str or path, default=None
+            Folder in which every iteration is stored. A fit of the same data with the same
+            settings goes on from there and ends as if it had never stopped. Codes of rows
+            that come in chunks are then kept in that folder, not in memory.
+        """,
     "callback": """
         callback : callable, default=None
             Called with a `froda.factorization.problem.Record` after each iteration; a true

@@ -75,6 +75,7 @@ class FRODA(FactorizedClassifier):
         tol: float = 1e-4,
         chunk_size: int | None = None,
         head_rows: int | None = 10_000,
+        checkpoint: Any = None,
         callback: Callback | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -96,6 +97,7 @@ class FRODA(FactorizedClassifier):
         self.tol = tol
         self.chunk_size = chunk_size
         self.head_rows = head_rows
+        self.checkpoint = checkpoint
         self.callback = callback
         self.random_state = random_state
         self.verbose = verbose
@@ -165,6 +167,7 @@ class DFRODA(FRODA):
         tol: float = 1e-4,
         chunk_size: int | None = None,
         head_rows: int | None = 10_000,
+        checkpoint: Any = None,
         callback: Callback | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -187,6 +190,7 @@ class DFRODA(FRODA):
             tol=tol,
             chunk_size=chunk_size,
             head_rows=head_rows,
+            checkpoint=checkpoint,
             callback=callback,
             random_state=random_state,
             verbose=verbose,
@@ -263,6 +267,7 @@ class DFRODAU(DFRODA):
         tol: float = 1e-4,
         chunk_size: int | None = None,
         head_rows: int | None = 10_000,
+        checkpoint: Any = None,
         callback: Callback | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -286,6 +291,7 @@ class DFRODAU(DFRODA):
             tol=tol,
             chunk_size=chunk_size,
             head_rows=head_rows,
+            checkpoint=checkpoint,
             callback=callback,
             random_state=random_state,
             verbose=verbose,

@@ -12,16 +12,19 @@ Products with a basis B go through A B, sums of rows come back through A, once a
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from froda.chunks import CodeFiles
+from froda.factorization.checkpoint import Checkpoint
 from froda.factorization.encoding import Encoder, Sums, slices
 from froda.factorization.problem import Array, Stats
 from froda.factorization.source import SourceSums
-from froda.pca import Moments, Principal, axes_of_moments
+from froda.pca import Moments, Principal, axes_of_moments, principal_axes
 from froda.preprocessing import (
     DomainScale,
     Preprocessor,
@@ -234,6 +237,7 @@ class PreparedTable:
     principal: Principal | None
     factors: Any = field(repr=False)
     totals: Totals = field(repr=False)  # in the coordinates of the fit
+    files: CodeFiles | None = None  # where codes are kept, None for memory
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -268,7 +272,8 @@ class PreparedTable:
     ) -> tuple[Any, Sums]:
         """Return the codes of all rows, warm-started, and the sums over them."""
         fold = self._fold(basis)
-        room = self.raw.new_codes((len(self), basis.shape[1]), self.dtype, start)
+        shape = (len(self), basis.shape[1])
+        room = None if self.files is None else self.files.empty(shape, self.dtype, start)
         task = EncodePass(fold, encoder)
         codes, sums = self.raw.map_reduce(task, (self.factors, start, Y), room)
         return codes, Sums(self._unfold(sums), sums.penalty)
@@ -311,18 +316,44 @@ def _pick(rows: Array, mask: Array) -> Array:
 
 
 def prepare_tables(
+    raws: tuple[Any, Any],
+    labels: tuple[Array, int],
+    settings: RowSettings,
+    variance: float | None,
+    checkpoint: Checkpoint | None = None,
+) -> tuple[Preprocessor, PreparedTable, PreparedTable]:
+    """Return the preprocessor and both domains, source and target, in its coordinates.
+
+    ``labels`` are the class numbers of the source rows, and the number from which on they
+    are unknown. What `froda.preprocessing.fit_preprocessor` does, the PCA by the covariance
+    of all columns. With a checkpoint the passes are made once, and codes go to its folder.
+    """
+    source, target = raws
+
+    def compute() -> tuple[Preprocessor, tuple[Any, Totals], tuple[Any, Totals]]:
+        return _prepare(source, target, labels, settings, variance)
+
+    found = compute() if checkpoint is None else checkpoint.recall("prepared", compute)
+    preprocessor, of_source, of_target = found
+    tables = []
+    for name, raw, scale, parts in (
+        ("source", source, preprocessor.source_scale, of_source),
+        ("target", target, preprocessor.target_scale, of_target),
+    ):
+        files = None if checkpoint is None else CodeFiles(checkpoint.folder, f"{name}-codes")
+        raw.n_rows = parts[1].moments.n_rows
+        tables.append(PreparedTable(raw, scale, preprocessor.principal, *parts, files))
+    return preprocessor, tables[0], tables[1]
+
+
+def _prepare(
     source: Any,
     target: Any,
     labels: tuple[Array, int],
     settings: RowSettings,
     variance: float | None,
-) -> tuple[Preprocessor, PreparedTable, PreparedTable]:
-    """Return the preprocessor and both domains in its coordinates.
-
-    ``labels`` are the class numbers of the source rows, and the number from which on they
-    are unknown. What `froda.preprocessing.fit_preprocessor` does, the PCA by the covariance
-    of all columns.
-    """
+) -> tuple[Preprocessor, tuple[Any, Totals], tuple[Any, Totals]]:
+    """Return the preprocessor, and the factors of the rows and the totals of both domains."""
     source_scale, source_factors, source_totals = _two_passes(source, settings, *labels)
     if target is source:
         target_scale, target_factors, target_totals = source_scale, source_factors, source_totals
@@ -335,11 +366,7 @@ def prepare_tables(
         source_totals = _project(source_totals, principal)
         target_totals = _project(target_totals, principal)
     preprocessor = Preprocessor(settings, source_scale, target_scale, principal)
-    return (
-        preprocessor,
-        PreparedTable(source, source_scale, principal, source_factors, source_totals),
-        PreparedTable(target, target_scale, principal, target_factors, target_totals),
-    )
+    return preprocessor, (source_factors, source_totals), (target_factors, target_totals)
 
 
 def _two_passes(
@@ -372,3 +399,36 @@ def _project(totals: Totals, principal: Principal) -> Totals:
         centred @ axes,
         totals.class_counts,
     )
+
+
+def identity_of(rows: Any) -> str:
+    """Return what tells data from other data of the same kind."""
+    if not isinstance(rows, np.ndarray):
+        return str(rows.identity()) if hasattr(rows, "identity") else repr(rows.shape)
+    return f"{rows.shape} of {rows.dtype}, {zlib.crc32(rows.tobytes()):08x}"
+
+
+def root_mean_square(rows: Any) -> float:
+    """Return the root mean square of the row norms."""
+    if not isinstance(rows, np.ndarray):
+        return float(np.sqrt(rows.square_norm() / len(rows)))
+    return float(np.sqrt(np.einsum("ij,ij->", rows, rows, dtype=np.float64) / len(rows)))
+
+
+def axes_of(*domains: Any, is_known: Array | None = None) -> Array:
+    """Return the principal axes of arrays, or tables, in the coordinates of the fit.
+
+    ``is_known`` restricts them to known source rows.
+    """
+    if isinstance(domains[0], np.ndarray):
+        rows = [part if is_known is None else part[is_known] for part in domains]
+        return principal_axes([Rows(part) for part in rows])[0].axes
+    moments = [part.totals.moments if is_known is None else part.totals.known for part in domains]
+    joint = sum(moments[1:], moments[0])
+    return axes_of_moments(joint, domains[0].dtype).axes
+
+
+def take_rows(rows: Any, mask: Array) -> Array:
+    """Return the rows of an array or table that a mask picks."""
+    picked: Array = rows[mask] if isinstance(rows, np.ndarray) else rows.take(mask)
+    return picked

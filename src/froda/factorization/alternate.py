@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from froda.factorization import bases, classifier, codes, source
+from froda.factorization.checkpoint import Checkpoint
 from froda.factorization.codes import default_tolerance
 from froda.factorization.constraints import column_norms, project_columns, project_total
 from froda.factorization.encoding import Encoder, encode
@@ -262,23 +263,23 @@ def solve(
     max_iter: int,
     tol: float,
     callback: Callback | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Solution:
-    """Alternate until the relative decrease of an iteration is at most ``tol``."""
+    """Alternate until the relative decrease of an iteration is at most ``tol``.
+
+    With a checkpoint every iteration is stored, and the loop goes on where it stopped.
+    """
     began = time.perf_counter()
-    loop = begin(problem, point)
-    reason = StopReason.MAX_ITER
-    while loop.iteration < max_iter:
+    loop: Loop = (None if checkpoint is None else checkpoint.load()) or begin(problem, point)
+    while loop.decrease > tol and loop.iteration < max_iter:
         is_last = loop.iteration + 1 == max_iter
         loop = iterate(problem, loop, code_tolerance(problem, loop, tol, is_last))
-        if callback is not None:
-            seconds = time.perf_counter() - began
-            if callback(loop.record(seconds)):
-                reason = StopReason.CALLBACK
-                break
-        if loop.decrease <= tol:
-            reason = StopReason.CONVERGED
-            break
-    return finish(problem, loop, reason)
+        if checkpoint is not None:
+            checkpoint.save(loop)
+        if callback is not None and callback(loop.record(time.perf_counter() - began)):
+            return finish(problem, loop, StopReason.CALLBACK)
+    is_done = loop.decrease <= tol
+    return finish(problem, loop, StopReason.CONVERGED if is_done else StopReason.MAX_ITER)
 
 
 @dataclass(frozen=True)
