@@ -20,7 +20,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from froda import openset
-from froda.chunks import comes_in_chunks, one_chunk_at_a_time, open_rows
 from froda.dimension import subspace_disagreement
 from froda.factorization import alternate, codes
 from froda.factorization.checkpoint import Checkpoint
@@ -29,7 +28,16 @@ from froda.factorization.initialize import from_source_axes
 from froda.factorization.problem import Array, Callback, Problem, Record, StopReason
 from froda.heads import HEADS, class_scores, linear_scores, make_head
 from froda.preprocessing import Preprocessor, RowSettings, fit_preprocessor
-from froda.tables import axes_of, identity_of, prepare_tables, root_mean_square, take_rows
+from froda.tables import (
+    axes_of,
+    come_as_tables,
+    identity_of,
+    open_table,
+    prepare_tables,
+    root_mean_square,
+    take_rows,
+    takes_tables,
+)
 from froda.validation import (
     Domains,
     check_choice,
@@ -124,10 +132,10 @@ class FactorizedClassifier(
             "unknown_label": self.unknown_label,
             "keep_unknown": self._uses_source_unknowns,
         }
-        if not any(comes_in_chunks(rows, self._chunk_size) for rows in (X, X_target)):
+        if not come_as_tables(X, X_target, self._chunk_size):
             return check_fit_data(self, X, y, X_target, **rules)
-        source = open_rows(X, self._chunk_size, "X")
-        target = None if X_target is None else open_rows(X_target, self._chunk_size, "X_target")
+        source = open_table(X, self._chunk_size, "X")
+        target = None if X_target is None else open_table(X_target, self._chunk_size, "X_target")
         return check_fit_tables(self, source, y, target, **rules)
 
     @property
@@ -294,7 +302,8 @@ class FactorizedClassifier(
         )
         factors = solution.factors
         self.shared_basis_, self.private_basis_ = factors.V, factors.U
-        self.target_codes_, self.source_codes_ = factors.T, factors.S
+        self.target_codes_ = _present(problem.Xt, factors.T)
+        self.source_codes_ = _present(problem.Xs, factors.S)
         if factors.W is not None:
             self.code_classifier_ = factors.W.astype(factors.V.dtype, copy=False)
         if factors.U2 is not None:
@@ -307,7 +316,7 @@ class FactorizedClassifier(
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        self._n_features_out = factors.T.shape[1]
+        self._n_features_out = sum(factors.target_widths)
         basis = factors.target_basis
         self._prepared = codes.prepare(basis.T @ basis, factors.target_widths, problem.lam)
 
@@ -315,19 +324,14 @@ class FactorizedClassifier(
         """Set unknown_mask_: the target samples that the codes call unknown."""
         self._is_closed_set = domains.is_closed_set
         if isinstance(target, np.ndarray):
-            flags = self._flags(target, self.target_codes_)
+            flags = self._judge(target, self.target_codes_)
         else:
-            flags = np.asarray(target.map_rows(self._flags, self.target_codes_))
+            flags = np.asarray(target.map_rows(self._judge, self.target_codes_))
         self.unknown_mask_ = flags & (not self._is_closed_set)
 
-    def _flags(self, features: Array, sample_codes: Array) -> Array:
-        """Return which preprocessed samples the codes call unknown."""
-        return self._verdict(features, sample_codes).is_unknown
-
-    def _verdict(self, features: Array, sample_codes: Array) -> openset.Verdict:
-        """Return score and decision for codes of preprocessed samples."""
-        cross = features @ self._target_basis
-        return openset.judge(self._prepared, cross, sample_codes, float(self.epsilon))
+    @property
+    def _judge(self) -> openset.Judge:
+        return openset.Judge(self._prepared, self._target_basis, float(self.epsilon))
 
     @property
     def _target_basis(self) -> Array:
@@ -379,7 +383,7 @@ class FactorizedClassifier(
         features = self._preprocessor.transform_target(X)
         return features, codes.update(self._prepared, features @ self._target_basis)
 
-    @one_chunk_at_a_time
+    @takes_tables
     def transform(self, X: Any) -> Array:
         """Return the codes [Tv, Tu] of target samples.
 
@@ -395,7 +399,7 @@ class FactorizedClassifier(
         """
         return self._code(X)[1]
 
-    @one_chunk_at_a_time
+    @takes_tables
     def unknown_score(self, X: Any) -> Array:
         """Return how surely each target sample is of an unknown class.
 
@@ -410,14 +414,14 @@ class FactorizedClassifier(
             Higher is more surely unknown; from ``unknown_threshold_`` on a sample is
             flagged. See `froda.openset.judge` for the definition.
         """
-        return self._verdict(*self._code(X)).score
+        return self._judge.verdict(*self._code(X)).score
 
     @property
     def unknown_threshold_(self) -> float:
         """Score from which on the codes call a sample unknown."""
         return openset.threshold(float(self.epsilon))
 
-    @one_chunk_at_a_time
+    @takes_tables
     def decision_function(self, X: Any) -> Array:
         """Return one score per class; the largest one is the prediction.
 
@@ -443,10 +447,10 @@ class FactorizedClassifier(
             scores = linear_scores(shared, self.classifier_, n_columns)
         if not self._decides_by_flag or self._is_closed_set:
             return scores
-        verdict = self._verdict(features, sample_codes)
+        verdict = self._judge.verdict(features, sample_codes)
         return openset.overrule(scores, verdict, float(self.epsilon))
 
-    @one_chunk_at_a_time
+    @takes_tables
     def predict(self, X: Any) -> Array:
         """Label target samples with a known class or the unknown label.
 
@@ -464,7 +468,7 @@ class FactorizedClassifier(
         labels: Array = self.classes_[scores.argmax(axis=1)]
         return labels
 
-    @one_chunk_at_a_time
+    @takes_tables
     def predict_proba(self, X: Any) -> Array:
         """Return the softmax of `decision_function`: an ordering, not a calibrated chance.
 
@@ -501,14 +505,9 @@ class FactorizedClassifier(
             Entries of ``classes_``.
         """
         features = self._fit(X, y, X_target)
-        if isinstance(features, np.ndarray):
-            return self._labels(features, self.target_codes_)
-        labels: Array = features.map_rows(self._labels, self.target_codes_)
-        return labels
-
-    def _labels(self, features: Array, sample_codes: Array) -> Array:
-        """Label preprocessed samples by their codes."""
-        labels: Array = self.classes_[self._scores(features, sample_codes).argmax(axis=1)]
+        if not isinstance(features, np.ndarray):
+            return self.predict(X if X_target is None else X_target)
+        labels: Array = self.classes_[self._scores(features, self.target_codes_).argmax(axis=1)]
         return labels
 
     def __sklearn_tags__(self) -> Any:
@@ -557,6 +556,11 @@ class FactorizedClassifier(
         if cls._uses_labels:
             literal["beta"] = 0.01
         return cls(**{**literal, **changes})
+
+
+def _present(rows: Any, codes: Any) -> Any:
+    """Return codes as users see them."""
+    return codes if isinstance(rows, np.ndarray) else rows.present(codes)
 
 
 def _report_to(callback: Callback | None, verbose: Any, name: str) -> Callback | None:

@@ -10,13 +10,11 @@ from __future__ import annotations
 import mmap
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
 from froda.factorization.encoding import slices
 from froda.factorization.problem import Array
@@ -150,6 +148,10 @@ class RowChunks:
         """Return the rows that ``mask`` picks."""
         return SelectedChunks(self, mask)
 
+    def present(self, kept: Any) -> Any:
+        """Return what a pass kept as users see it."""
+        return kept
+
     def identity(self) -> str:
         """Return what tells these rows from others: their size, type and first chunk."""
         first = np.ascontiguousarray(next(iter(self.chunks())))
@@ -253,24 +255,6 @@ class SelectedChunks(RowChunks):
                 raise ValueError(f"{self.name} has more rows than y has labels ({len(self.mask)}).")
             if mask.any():
                 yield chunk[mask]
-
-
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def one_chunk_at_a_time(method: Method) -> Method:
-    """Let a method that maps rows to rows take rows that come in chunks."""
-
-    @wraps(method)
-    def mapped(estimator: Any, X: Any) -> Any:
-        chunk_size = getattr(estimator, "chunk_size", None)
-        if not comes_in_chunks(X, chunk_size):
-            return method(estimator, X)
-        check_is_fitted(estimator)
-        rows = open_rows(X, chunk_size, "X")
-        return rows.map_reduce(lambda chunk: (method(estimator, chunk), None))[0]
-
-    return cast(Method, mapped)
 
 
 class CodeFiles:

@@ -45,6 +45,23 @@ def judge(prepared: PreparedCodes, cross: Array, codes: Array, epsilon: float) -
     return Verdict(score, is_unknown)
 
 
+@dataclass(frozen=True)
+class Judge:
+    """The decision for samples given as features and codes; small enough to be sent."""
+
+    prepared: PreparedCodes
+    basis: Array
+    epsilon: float
+
+    def verdict(self, features: Array, codes: Array) -> Verdict:
+        """Return score and decision."""
+        return judge(self.prepared, features @ self.basis, codes, self.epsilon)
+
+    def __call__(self, features: Array, codes: Array) -> Array:
+        """Return which samples are unknown."""
+        return self.verdict(features, codes).is_unknown
+
+
 def overrule(scores: Array, verdict: Verdict, epsilon: float) -> Array:
     """Let the flag decide: lift the unknown column (the last) to the top where it is set.
 

@@ -15,11 +15,14 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from froda.chunks import CodeFiles
+from froda.chunks import CodeFiles, comes_in_chunks, open_rows
+from froda.daskrows import DaskRows, is_dask, predict_lazily
 from froda.factorization.checkpoint import Checkpoint
 from froda.factorization.encoding import Encoder, Sums, slices
 from froda.factorization.problem import Array, Stats
@@ -301,13 +304,48 @@ class PreparedTable:
     def map_rows(self, function: Callable[..., Any], *aligned: Any) -> Any:
         """Return what ``function`` gives for the coordinates of the rows."""
         task = RowPass(self.scale, self.principal, function)
-        return self.raw.map_reduce(task, (self.factors, *aligned))[0]
+        return self.present(self.raw.map_reduce(task, (self.factors, *aligned))[0])
+
+    def present(self, kept: Any) -> Any:
+        """Return what a pass kept as users see it."""
+        return self.raw.present(kept)
 
     def take(self, mask: Array) -> Array:
         """Return the coordinates of the rows that a mask picks."""
         task = RowPass(self.scale, self.principal, _pick)
         picked: Array = self.raw.collect(task, (self.factors, mask))
         return picked
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def takes_tables(method: Method) -> Method:
+    """Let a method that maps rows to rows take rows that come in chunks, or lazily on Dask."""
+
+    @wraps(method)
+    def mapped(estimator: Any, X: Any) -> Any:
+        chunk_size = getattr(estimator, "chunk_size", None)
+        if is_dask(X):
+            check_is_fitted(estimator)
+            return predict_lazily(estimator, method.__name__, X)
+        if not comes_in_chunks(X, chunk_size):
+            return method(estimator, X)
+        check_is_fitted(estimator)
+        rows = open_rows(X, chunk_size, "X")
+        return rows.map_reduce(lambda chunk: (method(estimator, chunk), None))[0]
+
+    return cast(Method, mapped)
+
+
+def come_as_tables(X: Any, X_target: Any, chunk_size: int | None) -> bool:
+    """Say whether a fit is to go through rows in chunks, or on Dask."""
+    return any(is_dask(rows) or comes_in_chunks(rows, chunk_size) for rows in (X, X_target))
+
+
+def open_table(X: Any, chunk_size: int | None, name: str) -> Any:
+    """Return the rows of one domain, unread."""
+    return DaskRows(X, name) if is_dask(X) else open_rows(X, chunk_size, name)
 
 
 def _pick(rows: Array, mask: Array) -> Array:
