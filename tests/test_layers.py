@@ -22,7 +22,7 @@ LAYERS = [
     ["factorization.codes", "factorization.classifier", "preprocessing", "metrics", "validation"],
     ["factorization.encoding", "factorization.checkpoint"],
     ["factorization.alternate", "openset", "heads", "docstrings", "chunks"],
-    ["daskrows"],
+    ["factorization.minibatch", "daskrows"],
     ["tables"],
     ["base", "baselines.base", "baselines.subspace"],
     [

@@ -25,6 +25,7 @@ from froda.factorization import alternate, codes
 from froda.factorization.checkpoint import Checkpoint
 from froda.factorization.constraints import CONSTRAINTS
 from froda.factorization.initialize import from_source_axes
+from froda.factorization.minibatch import solve_in_passes
 from froda.factorization.problem import Array, Callback, Problem, Record, StopReason
 from froda.heads import HEADS, class_scores, linear_scores, make_head
 from froda.preprocessing import Preprocessor, RowSettings, fit_preprocessor
@@ -187,6 +188,8 @@ class FactorizedClassifier(
         checkpoint = getattr(self, "checkpoint", None)
         if checkpoint is not None and not isinstance(checkpoint, str | os.PathLike):
             raise ValueError(f"checkpoint must be None or the name of a folder: {checkpoint!r}.")
+        if checkpoint is not None and getattr(self, "n_passes", None) is not None:
+            raise ValueError("checkpoint is for full iterations: leave it or n_passes out.")
         if self.callback is not None and not callable(self.callback):
             raise ValueError(f"callback must be callable, got {self.callback!r}.")
         if not isinstance(self.verbose, bool):
@@ -202,9 +205,9 @@ class FactorizedClassifier(
                 f"n_components must be a whole number or 'sdm', got {self.n_components!r}."
             )
         check_count("max_iter", self.max_iter)
-        for name in ("chunk_size", "head_rows"):
+        for name, least in (("chunk_size", 1), ("head_rows", 1), ("n_passes", 2)):
             if getattr(self, name, None) is not None:
-                check_count(name, getattr(self, name))
+                check_count(name, getattr(self, name), least)
 
     def _check_head(self) -> None:
         """Require the name of a head that the method has, or a classifier."""
@@ -292,14 +295,20 @@ class FactorizedClassifier(
 
     def _factorize(self, problem: Problem, axes: Array, checkpoint: Checkpoint | None) -> None:
         """Run the outer loop and store what it returns."""
-        solution = alternate.solve(
-            problem,
-            from_source_axes(problem, axes),
-            max_iter=self.max_iter,
-            tol=float(self.tol),
-            callback=_report_to(self.callback, self.verbose, type(self).__name__),
-            checkpoint=checkpoint,
-        )
+        point = from_source_axes(problem, axes)
+        report = _report_to(self.callback, self.verbose, type(self).__name__)
+        n_passes = getattr(self, "n_passes", None)
+        if n_passes is not None:
+            solution = solve_in_passes(problem, point, n_passes=n_passes, callback=report)
+        else:
+            solution = alternate.solve(
+                problem,
+                point,
+                max_iter=self.max_iter,
+                tol=float(self.tol),
+                callback=report,
+                checkpoint=checkpoint,
+            )
         factors = solution.factors
         self.shared_basis_, self.private_basis_ = factors.V, factors.U
         self.target_codes_ = _present(problem.Xt, factors.T)

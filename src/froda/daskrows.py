@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -56,6 +56,10 @@ class DaskRows:
     ) -> tuple[Kept, Any]:
         """Return what the blocks keep, and the sum of what they add up."""
         del out
+        if not is_dataclass(task):  # what changes from chunk to chunk cannot be sent
+            raise ValueError(
+                f"n_passes is for rows that one process reads; {self.name} is on Dask."
+            )
         dask = require("dask", "dask", "Dask arrays")
         results = self._results(task, aligned)
         total = _tree_sum([sums for _, sums in results])

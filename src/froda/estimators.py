@@ -73,6 +73,7 @@ class FRODA(FactorizedClassifier):
         unknown_label: Any = None,
         max_iter: int = 200,
         tol: float = 1e-4,
+        n_passes: int | None = None,
         chunk_size: int | None = None,
         head_rows: int | None = 10_000,
         checkpoint: Any = None,
@@ -95,6 +96,7 @@ class FRODA(FactorizedClassifier):
         self.unknown_label = unknown_label
         self.max_iter = max_iter
         self.tol = tol
+        self.n_passes = n_passes
         self.chunk_size = chunk_size
         self.head_rows = head_rows
         self.checkpoint = checkpoint
@@ -165,6 +167,7 @@ class DFRODA(FRODA):
         unknown_label: Any = None,
         max_iter: int = 200,
         tol: float = 1e-4,
+        n_passes: int | None = None,
         chunk_size: int | None = None,
         head_rows: int | None = 10_000,
         checkpoint: Any = None,
@@ -188,6 +191,7 @@ class DFRODA(FRODA):
             unknown_label=unknown_label,
             max_iter=max_iter,
             tol=tol,
+            n_passes=n_passes,
             chunk_size=chunk_size,
             head_rows=head_rows,
             checkpoint=checkpoint,
@@ -265,6 +269,7 @@ class DFRODAU(DFRODA):
         unknown_label: Any = None,
         max_iter: int = 200,
         tol: float = 1e-4,
+        n_passes: int | None = None,
         chunk_size: int | None = None,
         head_rows: int | None = 10_000,
         checkpoint: Any = None,
@@ -289,6 +294,7 @@ class DFRODAU(DFRODA):
             unknown_label=unknown_label,
             max_iter=max_iter,
             tol=tol,
+            n_passes=n_passes,
             chunk_size=chunk_size,
             head_rows=head_rows,
             checkpoint=checkpoint,

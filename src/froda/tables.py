@@ -15,7 +15,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from froda.chunks import CodeFiles, comes_in_chunks, open_rows
 from froda.daskrows import DaskRows, is_dask, predict_lazily
 from froda.factorization.checkpoint import Checkpoint
-from froda.factorization.encoding import Encoder, Sums, slices
+from froda.factorization.encoding import Encoder, Sums, Visit, slices
 from froda.factorization.problem import Array, Stats
 from froda.factorization.source import SourceSums
 from froda.pca import Moments, Principal, axes_of_moments, principal_axes
@@ -279,6 +279,24 @@ class PreparedTable:
         room = None if self.files is None else self.files.empty(shape, self.dtype, start)
         task = EncodePass(fold, encoder)
         codes, sums = self.raw.map_reduce(task, (self.factors, start, Y), room)
+        return codes, Sums(self._unfold(sums), sums.penalty)
+
+    def visit_batches(self, height: int, visit: Visit) -> None:
+        """Call ``visit`` for batches of at most so many rows, in the order of the rows."""
+
+        def visit_chunk(chunk: Array, factors: Array) -> tuple[None, None]:
+            for some in slices(len(chunk), height):
+                part = chunk[some]
+                visit(len(part), partial(self._encode_batch, part, factors[some]))
+            return None, None
+
+        self.raw.map_reduce(visit_chunk, (self.factors,))
+
+    def _encode_batch(
+        self, chunk: Array, factors: Array, basis: Array, encoder: Encoder, start: Array | None
+    ) -> tuple[Array, Sums]:
+        """Return codes and sums of a batch."""
+        codes, sums = EncodePass(self._fold(basis), encoder)(chunk, factors, start, None)
         return codes, Sums(self._unfold(sums), sums.penalty)
 
     def _fold(self, basis: Array) -> Fold:

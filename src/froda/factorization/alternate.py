@@ -71,8 +71,15 @@ def _gram(basis: Array) -> Array:
 def start(problem: Problem, point: StartingPoint, source_sums: SourceSums | None = None) -> State:
     """Compute the first codes (and classifier) for the given bases."""
     factors = Factors(point.V, point.U, None, None, None, point.U2)
+    state = empty_state(factors, source_sums)
+    state = update_source_codes(problem, update_target_codes(problem, state))
+    return state if problem.Y is None else update_classifier(problem, state)
+
+
+def empty_state(factors: Factors, source_sums: SourceSums | None) -> State:
+    """Return the state of bases for which nothing has been computed yet."""
     empty = Stats(np.zeros((0, 0)), np.zeros((0, 0)))
-    state = State(
+    return State(
         factors,
         empty,
         empty,
@@ -82,8 +89,6 @@ def start(problem: Problem, point: StartingPoint, source_sums: SourceSums | None
         {},
         source_sums=source_sums,
     )
-    state = update_source_codes(problem, update_target_codes(problem, state))
-    return state if problem.Y is None else update_classifier(problem, state)
 
 
 def blocks(problem: Problem) -> Iterator[tuple[str, Block]]:

@@ -7,8 +7,9 @@ cases, and only the sums leave: the codes stay with their rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,14 @@ class Sums:
         """Return the sums over the rows of both."""
         return Sums(self.stats + other.stats, self.penalty + other.penalty)
 
+    def scaled(self, factor: float) -> Sums:
+        """Return the sums times a factor."""
+        return Sums(self.stats.scaled(factor), factor * self.penalty)
+
+
+EncodeBatch = Callable[[Array, Encoder, Array | None], tuple[Array, Sums]]
+Visit = Callable[[int, EncodeBatch], None]
+
 
 def encode(
     X: Any, basis: Array, encoder: Encoder, start: Any = None, Y: Array | None = None
@@ -79,6 +88,27 @@ def encode(
         totals = sums if totals is None else totals + sums
     assert totals is not None
     return found_codes, totals
+
+
+def visit_batches(X: Any, height: int, visit: Visit) -> None:
+    """Call ``visit`` for batches of about so many rows, with what encodes them.
+
+    A batch of an array takes rows from all over it, one of a table comes as it is read.
+    """
+    if not isinstance(X, np.ndarray):
+        X.visit_batches(height, visit)
+        return
+    n_batches = max(len(X) // height, 1)
+    for number in range(n_batches):
+        rows = np.ascontiguousarray(X[number::n_batches])
+        visit(len(rows), partial(_encode_batch, rows))
+
+
+def _encode_batch(
+    rows: Array, basis: Array, encoder: Encoder, start: Array | None
+) -> tuple[Array, Sums]:
+    """Return codes and sums of a batch."""
+    return encode_rows(rows, basis, encoder, start, None)
 
 
 def encode_rows(

@@ -24,6 +24,7 @@ class StopReason(Enum):
         "raise max_iter, or raise tol if the last figures in objective_ are good enough"
     )
     CALLBACK = "the callback asked to stop; the factors are those of the last full iteration"
+    PASSES = "the passes that n_passes asks for were made; more of them bring the objective lower"
     ALL_CODES_ZERO = (
         "every target code is zero, so nothing can be told apart; lower lam "
         "(a tenth of it is a good next try)"
@@ -130,6 +131,11 @@ class Stats:
         if self.label_cross is not None and other.label_cross is not None:
             label_cross = self.label_cross + other.label_cross
         return Stats(self.gram + other.gram, self.cross + other.cross, label_cross)
+
+    def scaled(self, factor: float) -> Stats:
+        """Return the sums times a factor."""
+        label_cross = None if self.label_cross is None else factor * self.label_cross
+        return Stats(factor * self.gram, factor * self.cross, label_cross)
 
 
 @dataclass(frozen=True)
