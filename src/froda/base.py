@@ -332,15 +332,17 @@ class FactorizedClassifier(
     def _judge_target(self, domains: Domains, target: Any) -> None:
         """Set unknown_mask_: the target samples that the codes call unknown."""
         self._is_closed_set = domains.is_closed_set
+        basis, judge = self._target_basis, openset.Judge(self._prepared, float(self.epsilon))
         if isinstance(target, np.ndarray):
-            flags = self._judge(target, self.target_codes_)
+            flags = judge(target @ basis, self.target_codes_)
         else:
-            flags = np.asarray(target.map_rows(self._judge, self.target_codes_))
+            flags = np.asarray(target.map_products(judge, basis, self.target_codes_))
         self.unknown_mask_ = flags & (not self._is_closed_set)
 
-    @property
-    def _judge(self) -> openset.Judge:
-        return openset.Judge(self._prepared, self._target_basis, float(self.epsilon))
+    def _verdict(self, features: Array, sample_codes: Array) -> openset.Verdict:
+        """Return score and decision for codes of preprocessed samples."""
+        cross = features @ self._target_basis
+        return openset.judge(self._prepared, cross, sample_codes, float(self.epsilon))
 
     @property
     def _target_basis(self) -> Array:
@@ -423,7 +425,7 @@ class FactorizedClassifier(
             Higher is more surely unknown; from ``unknown_threshold_`` on a sample is
             flagged. See `froda.openset.judge` for the definition.
         """
-        return self._judge.verdict(*self._code(X)).score
+        return self._verdict(*self._code(X)).score
 
     @property
     def unknown_threshold_(self) -> float:
@@ -456,7 +458,7 @@ class FactorizedClassifier(
             scores = linear_scores(shared, self.classifier_, n_columns)
         if not self._decides_by_flag or self._is_closed_set:
             return scores
-        verdict = self._judge.verdict(features, sample_codes)
+        verdict = self._verdict(features, sample_codes)
         return openset.overrule(scores, verdict, float(self.epsilon))
 
     @takes_tables

@@ -47,19 +47,14 @@ def judge(prepared: PreparedCodes, cross: Array, codes: Array, epsilon: float) -
 
 @dataclass(frozen=True)
 class Judge:
-    """The decision for samples given as features and codes; small enough to be sent."""
+    """The decision for samples by products with the bases and codes; small enough to be sent."""
 
     prepared: PreparedCodes
-    basis: Array
     epsilon: float
 
-    def verdict(self, features: Array, codes: Array) -> Verdict:
-        """Return score and decision."""
-        return judge(self.prepared, features @ self.basis, codes, self.epsilon)
-
-    def __call__(self, features: Array, codes: Array) -> Array:
+    def __call__(self, cross: Array, codes: Array) -> Array:
         """Return which samples are unknown."""
-        return self.verdict(features, codes).is_unknown
+        return judge(self.prepared, cross, codes, self.epsilon).is_unknown
 
 
 def overrule(scores: Array, verdict: Verdict, epsilon: float) -> Array:

@@ -213,22 +213,33 @@ class EncodePass:
 
 
 @dataclass(frozen=True)
-class RowPass:
-    """Any function of the coordinates of some rows and of arrays aligned with them."""
+class ProductPass:
+    """A function of products with a basis, and of arrays aligned with the rows."""
 
-    scale: DomainScale | None
-    principal: Principal | None
+    fold: Fold
     function: Callable[..., Any]
 
     def __call__(self, chunk: Array, factors: Array, *aligned: Array) -> tuple[Any, None]:
         """Return what the function gives."""
-        rows = _standardise(chunk, factors[:, 0], self.scale)
+        cross = self.fold.cross(self.fold.rows(chunk, factors), factors)
+        return self.function(cross, *aligned), None
+
+
+@dataclass(frozen=True)
+class PickPass:
+    """The coordinates of the rows that a mask picks."""
+
+    scale: DomainScale | None
+    principal: Principal | None
+
+    def __call__(self, chunk: Array, factors: Array, mask: Array) -> tuple[Array, None]:
+        """Return the picked rows in the coordinates of the fit."""
+        factors = factors[mask]
+        rows = _standardise(chunk[mask], factors[:, 0], self.scale)
         if self.scale is not None:
             rows *= self.scale.inverse_deviation
         rows *= factors[:, 1:]
-        if self.principal is not None:
-            rows = self.principal.project(Rows(rows))
-        return self.function(rows, *aligned), None
+        return rows if self.principal is None else self.principal.project(Rows(rows)), None
 
 
 @dataclass(frozen=True)
@@ -319,9 +330,9 @@ class PreparedTable:
             cross = self.principal.axes.T @ cross
         return Stats(sums.gram, cross.astype(self.dtype, copy=False), sums.label_cross)
 
-    def map_rows(self, function: Callable[..., Any], *aligned: Any) -> Any:
-        """Return what ``function`` gives for the coordinates of the rows."""
-        task = RowPass(self.scale, self.principal, function)
+    def map_products(self, function: Callable[..., Any], basis: Array, *aligned: Any) -> Any:
+        """Return what ``function`` gives for the products of the rows with a basis."""
+        task = ProductPass(self._fold(basis), function)
         return self.present(self.raw.map_reduce(task, (self.factors, *aligned))[0])
 
     def present(self, kept: Any) -> Any:
@@ -330,7 +341,7 @@ class PreparedTable:
 
     def take(self, mask: Array) -> Array:
         """Return the coordinates of the rows that a mask picks."""
-        task = RowPass(self.scale, self.principal, _pick)
+        task = PickPass(self.scale, self.principal)
         picked: Array = self.raw.collect(task, (self.factors, mask))
         return picked
 
@@ -364,11 +375,6 @@ def come_as_tables(X: Any, X_target: Any, chunk_size: int | None) -> bool:
 def open_table(X: Any, chunk_size: int | None, name: str) -> Any:
     """Return the rows of one domain, unread."""
     return DaskRows(X, name) if is_dask(X) else open_rows(X, chunk_size, name)
-
-
-def _pick(rows: Array, mask: Array) -> Array:
-    """Return the rows that a mask picks."""
-    return rows[mask]
 
 
 def prepare_tables(
