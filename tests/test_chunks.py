@@ -7,6 +7,7 @@ import warnings
 import h5py
 import numpy as np
 import pytest
+import zarr
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
@@ -126,9 +127,14 @@ def as_hdf5(X, folder):
     return file.create_dataset("X", data=X, chunks=(16, X.shape[1]))
 
 
+def as_zarr(X, folder):
+    return zarr.create_array(folder / "X.zarr", data=X, chunks=(16, 5))
+
+
 KINDS = {
     "memory map": as_memory_map,
     "hdf5": as_hdf5,
+    "zarr": as_zarr,
     "list": lambda X, _: [X[:50], X[50:51], X[51:]],
     "iterable": lambda X, _: Anew(X, 23),
     "sparse chunks": lambda X, _: Anew(sparse.csr_array(X), 40),
