@@ -100,6 +100,11 @@ class RowChunks:
     dtype: np.dtype[Any]
     n_rows: int | None  # None until they have been counted
 
+    @property
+    def shape(self) -> tuple[int | None, int]:
+        """Return the number of rows, as far as it is known, and of columns."""
+        return self.n_rows, self.n_features
+
     def chunks(self) -> Iterator[Array]:
         """Yield the rows as arrays of ``dtype``."""
         raise NotImplementedError

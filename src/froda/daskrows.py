@@ -51,6 +51,11 @@ class DaskRows:
         edges = np.cumsum([0, *self.data.chunks[0]])
         self.parts = [slice(int(a), int(b)) for a, b in pairwise(edges)]
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Return the number of rows and of columns."""
+        return self.n_rows, self.n_features
+
     def map_reduce(
         self, task: Task, aligned: Sequence[Any] = (), out: Array | None = None
     ) -> tuple[Kept, Any]:

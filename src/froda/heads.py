@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.svm import SVC
 
 from froda.factorization.problem import Array
 
@@ -22,10 +20,14 @@ def make_head(head: Any, features: Array, random_state: Any) -> Any:
     that the scale of the data does not matter.
     """
     if head == "svm":
+        from sklearn.svm import SVC  # noqa: PLC0415 - a tenth of the time that froda takes to import
+
         mean_square = float(np.einsum("ij,ij->", features, features, dtype=np.float64))
         mean_square /= len(features)
         return SVC(kernel="linear", C=1 / max(mean_square, np.finfo(float).tiny), break_ties=True)
     if head == "nn":
+        from sklearn.neighbors import KNeighborsClassifier  # noqa: PLC0415 - likewise
+
         return KNeighborsClassifier(n_neighbors=3)
     chosen = clone(head)
     settings = chosen.get_params()
@@ -59,12 +61,14 @@ def class_scores(classifier: Any, features: Array, n_columns: int) -> Array:
 
 def _is_linear_svm(classifier: Any) -> bool:
     """Say whether one product with the weights gives the scores."""
+    from sklearn.svm import SVC  # noqa: PLC0415 - likewise
+
     if not isinstance(classifier, SVC) or classifier.kernel != "linear":
         return False
     return bool(classifier.decision_function_shape == "ovr")
 
 
-def _linear_svm_scores(classifier: SVC, features: Array) -> Array:
+def _linear_svm_scores(classifier: Any, features: Array) -> Array:
     """Return the decision function of a linear SVC by one product with its weights.
 
     SVC itself goes through all support vectors. With several classes each pair votes, and

@@ -59,15 +59,15 @@ def prepare(
     """
     rounding = float(np.finfo(gram.dtype).eps) if rounding is None else rounding
     gram = np.asarray(gram, dtype=np.float64)
-    rotation = np.zeros_like(gram)
     eigenvalues, rotations = [], []
+    rotated = gram.copy()
     for part in group_slices(widths):
         values, vectors = np.linalg.eigh(gram[part, part])
         cutoff = 10 * len(values) * rounding * values.max(initial=0.0)
         eigenvalues.append(np.where(values > cutoff, values, 0.0))
         rotations.append(vectors)
-        rotation[part, part] = vectors
-    rotated = rotation.T @ gram @ rotation
+        rotated[part] = vectors.T @ rotated[part]
+        rotated[:, part] = rotated[:, part] @ vectors
     return PreparedCodes(gram, widths, lam, eigenvalues, rotations, rotated)
 
 
