@@ -7,6 +7,7 @@ import warnings
 import h5py
 import numpy as np
 import pytest
+import torch
 import zarr
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
@@ -195,6 +196,23 @@ def test_iterators_are_refused(task):
     X, y, X_target = task
     with pytest.raises(ValueError, match="gone through only once"):
         fit(FRODA, X, y, iter([X_target]))
+
+
+def test_what_gives_no_chunks_is_refused(task):
+    X, y, _ = task
+    for rows in ({1.0, 2.0}, Anew(np.arange(5.0), 2)):
+        with pytest.raises(ValueError, match="2-dimensional"):
+            fit(FRODA, X, y, rows)
+    with pytest.raises(ValueError, match="gives no chunk"):
+        fit(FRODA, X, y, Anew(np.empty((0, 12)), 2))
+
+
+def test_tensors_are_taken_like_arrays(task):
+    X, y, X_target = task
+    expected = fit(FRODA, X, y, X_target)
+    tensors = torch.from_numpy(X_target)
+    assert_same(fit(FRODA, X, y, tensors), expected, X_target)
+    assert_same(fit(FRODA, X, y, Anew(tensors, 50)), expected, X_target)
 
 
 class Shrinking(Anew):

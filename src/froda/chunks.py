@@ -55,7 +55,14 @@ def _is_frame(X: Any) -> bool:
 
 
 def _is_array_like(X: Any) -> bool:
-    return all(hasattr(X, part) for part in ("shape", "dtype", "__getitem__"))
+    """Say whether X has a shape, slices and a dtype that NumPy knows."""
+    if not all(hasattr(X, part) for part in ("shape", "dtype", "__getitem__")):
+        return False
+    try:
+        np.dtype(X.dtype)
+    except TypeError:
+        return False
+    return True
 
 
 def _is_iterable_of_chunks(X: Any) -> bool:
@@ -232,6 +239,12 @@ class IterableChunks(RowChunks):
         first = next(iter(data), None)
         if first is None:
             raise ValueError(f"Found array with 0 sample(s): {name} gives no chunk.")
+        first = first if sparse.issparse(first) else np.asarray(first)
+        if first.ndim != 2:
+            raise ValueError(
+                f"{name} must be a 2-dimensional array, or give such arrays one after another; "
+                f"{type(data).__name__} gives {first.ndim}-dimensional ones."
+            )
         self.data, self.name = data, name
         self.n_rows, self.n_features = None, int(first.shape[1])
         self.dtype = float_type(first.dtype, name)
