@@ -11,7 +11,7 @@ ratios of medians:
   reference reach;
 * end: raw 4096-dimensional features to predictions, stage by stage, beside the bare
   products and the one eigendecomposition in it;
-* peers: the fits of other methods on the same features (skada's need ``--group peers``);
+* peers: the fits of other methods on the same features (skada's need ``--group neighbours``);
 * growth, file, passes, dask, interrupted, unchanged: see ``scale.py``.
 
 On a busy machine ``--clock cpu`` with one thread counts the seconds that the process had a
@@ -369,7 +369,7 @@ def skada_fits(data: Features, width: int) -> dict[str, Callable[[], object]]:
     try:
         import skada
     except ImportError:
-        print("\nskada is not installed: pip install --group peers")
+        print("\nskada is not installed: pip install --group neighbours")
         return {}
     X = np.vstack([data.Xs, data.Xt])
     y = np.append(data.ys, np.full(len(data.Xt), -1))
