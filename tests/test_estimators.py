@@ -364,7 +364,8 @@ def test_callback_sees_every_iteration_and_may_stop(rng):
     assert model.stop_reason_ is StopReason.CALLBACK
     assert [record.iteration for record in records] == [1, 2, 3]
     assert list(records[0].blocks) == ["U", "V", "T", "S"]
-    assert records[-1].objective == model.objective_[-1][2]
+    assert (3, "S", records[-1].objective) in model.objective_
+    assert records[-1].objective >= model.objective_[-1][2]  # then the codes are made exact
 
 
 def test_verbose_writes_to_stderr(rng, capsys):

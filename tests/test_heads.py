@@ -27,6 +27,20 @@ def test_the_svm_is_linear_with_a_penalty_relative_to_the_features(rng):
     assert_array_equal(head.fit(features, numbers).support_, same.support_)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3, 7])
+def test_scores_of_the_svm_are_its_decision_function(n_classes, rng):
+    """One product with the weights stands for a sum over all support vectors."""
+    numbers = np.arange(150) % n_classes
+    features = 0.7 * rng.normal(size=(n_classes, 5))[numbers] + rng.normal(size=(150, 5))
+    head = make_head("svm", features, None).fit(features, numbers)
+    new = rng.normal(size=(400, 5))
+    expected = head.decision_function(new)
+    expected = np.stack([-expected, expected], axis=1) if n_classes == 2 else expected
+    scores = class_scores(head, new, n_classes)
+    assert_allclose(scores, expected, atol=1e-9)
+    assert_array_equal(scores.argmax(axis=1), head.predict(new))
+
+
 @pytest.mark.parametrize("factor", [2.0**-30, 2.0**20])
 def test_scaling_the_features_changes_no_score(factor, rng):
     features, numbers = make_features(rng)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
+from importlib.metadata import version
 from typing import Any, Self
 
 import numpy as np
@@ -14,23 +16,35 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from froda import openset
 from froda.dimension import subspace_disagreement
 from froda.factorization import alternate, codes
+from froda.factorization.checkpoint import Checkpoint
 from froda.factorization.constraints import CONSTRAINTS
 from froda.factorization.initialize import from_source_axes
+from froda.factorization.minibatch import solve_in_passes
 from froda.factorization.problem import Array, Callback, Problem, Record, StopReason
 from froda.heads import HEADS, class_scores, linear_scores, make_head
-from froda.pca import principal_axes
-from froda.preprocessing import RowSettings, fit_preprocessor
-from froda.rows import Rows
+from froda.preprocessing import Preprocessor, RowSettings, fit_preprocessor
+from froda.tables import (
+    axes_of,
+    come_as_tables,
+    identity_of,
+    open_table,
+    prepare_tables,
+    root_mean_square,
+    take_rows,
+    takes_tables,
+)
 from froda.validation import (
     Domains,
     check_choice,
     check_count,
     check_fit_data,
+    check_fit_tables,
     check_flag,
     check_positive,
     check_seed,
@@ -88,15 +102,13 @@ class FactorizedClassifier(
         self : object
             The fitted estimator.
         """
+        self._fit(X, y, X_target)
+        return self
+
+    def _fit(self, X: Any, y: Any, X_target: Any) -> Array:
+        """Fit, and return the target in the coordinates of the fit."""
         self._check_settings()
-        domains = check_fit_data(
-            self,
-            X,
-            y,
-            X_target,
-            unknown_label=self.unknown_label,
-            keep_unknown=self._uses_source_unknowns,
-        )
+        domains = self._check_data(X, y, X_target)
         self._check_room(domains)
         self.classes_ = domains.labels.classes
         n_left_out = len(np.asarray(y)) - len(domains.labels.numbers)
@@ -105,27 +117,63 @@ class FactorizedClassifier(
                 f"{type(self).__name__} leaves out {n_left_out} source rows labelled "
                 f"{self.classes_[-1:].tolist()[0]!r}; DFRODAU makes use of them.",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        settings = RowSettings(self.row_sum, self.zscore, self.unit_norm)
-        self._preprocessor, source, target = fit_preprocessor(
-            domains.source, domains.target, settings, self.pca_variance
-        )
+        checkpoint = self._open_checkpoint(domains)
+        self._preprocessor, source, target = self._prepare(domains, checkpoint)
         axes = self._choose_dimension(domains, source, target)
         problem = self._problem(domains, source, target)
-        self._factorize(problem, axes)
+        self._factorize(problem, axes, checkpoint)
         self._judge_target(domains, target)
         self._train_head(domains, source, target)
-        return self
+        return target
+
+    def _check_data(self, X: Any, y: Any, X_target: Any) -> Domains:
+        """Check data and labels; rows that come in chunks are not read yet."""
+        rules: dict[str, Any] = {
+            "unknown_label": self.unknown_label,
+            "keep_unknown": self._uses_source_unknowns,
+        }
+        if not come_as_tables(X, X_target, self._chunk_size):
+            return check_fit_data(self, X, y, X_target, **rules)
+        source = open_table(X, self._chunk_size, "X")
+        target = None if X_target is None else open_table(X_target, self._chunk_size, "X_target")
+        return check_fit_tables(self, source, y, target, **rules)
+
+    @property
+    def _chunk_size(self) -> int | None:
+        return getattr(self, "chunk_size", None)
+
+    def _open_checkpoint(self, domains: Domains) -> Checkpoint | None:
+        """Return the folder to go on from; it must be that of the same data and settings."""
+        folder = getattr(self, "checkpoint", None)
+        if folder is None:
+            return None
+        left_out = ("callback", "verbose", "checkpoint", "max_iter", "tol")
+        settings = {k: v for k, v in self.get_params(deep=False).items() if k not in left_out}
+        identity = {k: repr(v) for k, v in settings.items()}
+        identity["X"], identity["X_target"] = (
+            identity_of(domains.source),
+            identity_of(domains.target),
+        )
+        identity["y"] = identity_of(np.asarray(domains.labels.numbers))
+        identity["estimator"] = f"{type(self).__name__} of froda {version('froda')}"
+        return Checkpoint.open(folder, identity)
+
+    def _prepare(
+        self, domains: Domains, checkpoint: Checkpoint | None
+    ) -> tuple[Preprocessor, Any, Any]:
+        """Return the preprocessor and both domains, arrays or tables, in its coordinates."""
+        settings = RowSettings(self.row_sum, self.zscore, self.unit_norm)
+        if not domains.in_chunks:
+            return fit_preprocessor(domains.source, domains.target, settings, self.pca_variance)
+        labels = (domains.labels.numbers, domains.labels.n_known)
+        raws = (domains.source, domains.target)
+        return prepare_tables(raws, labels, settings, self.pca_variance, checkpoint)
 
     def _check_settings(self) -> None:
         """Refuse settings that make no sense before anything is computed."""
-        if not (isinstance(self.n_components, str) and self.n_components == "sdm"):
-            if isinstance(self.n_components, str):
-                raise ValueError(
-                    f"n_components must be a whole number or 'sdm', got {self.n_components!r}."
-                )
-            check_count("n_components", self.n_components)
+        self._check_counts()
         for name in ("alpha", "lam", "lam_source"):
             if getattr(self, name, None) is not None or name != "lam_source":
                 check_positive(name, getattr(self, name))
@@ -133,12 +181,16 @@ class FactorizedClassifier(
             check_positive(name, getattr(self, name, 0.0), zero=True)
         for name in ("row_sum", "zscore", "unit_norm"):
             check_flag(name, getattr(self, name))
-        check_count("max_iter", self.max_iter)
         check_choice("constraint", self.constraint, CONSTRAINTS)
         check_choice("scaling", self.scaling, _SCALINGS)
         check_choice("decision", self.decision, _DECISIONS)
         check_share("pca_variance", self.pca_variance)
         self._check_head()
+        checkpoint = getattr(self, "checkpoint", None)
+        if checkpoint is not None and not isinstance(checkpoint, str | os.PathLike):
+            raise ValueError(f"checkpoint must be None or the name of a folder: {checkpoint!r}.")
+        if checkpoint is not None and getattr(self, "n_passes", None) is not None:
+            raise ValueError("checkpoint is for full iterations: leave it or n_passes out.")
         if self.callback is not None and not callable(self.callback):
             raise ValueError(f"callback must be callable, got {self.callback!r}.")
         if not isinstance(self.verbose, bool):
@@ -158,6 +210,19 @@ class FactorizedClassifier(
                 f"source samples of {n_columns} features allow at most {limit}."
             )
 
+    def _check_counts(self) -> None:
+        """Require whole numbers where whole numbers are meant."""
+        if not isinstance(self.n_components, str):
+            check_count("n_components", self.n_components)
+        elif self.n_components != "sdm":
+            raise ValueError(
+                f"n_components must be a whole number or 'sdm', got {self.n_components!r}."
+            )
+        check_count("max_iter", self.max_iter)
+        for name, least in (("chunk_size", 1), ("head_rows", 1), ("n_passes", 2)):
+            if getattr(self, name, None) is not None:
+                check_count(name, getattr(self, name), least)
+
     def _check_head(self) -> None:
         """Require the name of a head that the method has, or a classifier."""
         if isinstance(self.head, str):
@@ -165,10 +230,10 @@ class FactorizedClassifier(
         elif not (hasattr(self.head, "fit") and hasattr(self.head, "predict")):
             raise ValueError(f"head must be a name or a scikit-learn classifier: {self.head!r}.")
 
-    def _choose_dimension(self, domains: Domains, source: Array, target: Array) -> Array:
+    def _choose_dimension(self, domains: Domains, source: Any, target: Any) -> Array:
         """Set n_components_ and disagreement_; return the source axes that start V."""
-        known = source[~domains.labels.is_unknown]
-        source_axes = principal_axes([Rows(known)])[0].axes
+        is_known = ~domains.labels.is_unknown
+        source_axes = axes_of(source, is_known=is_known)
         n_features = source.shape[1]
         limit = min(source_axes.shape[1], max(n_features - 1, 1))
         if limit == 0:
@@ -179,13 +244,13 @@ class FactorizedClassifier(
                 "for a private basis and no sample can be flagged unknown. Switch row_sum, "
                 "zscore or unit_norm off if the features have few columns.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         self.disagreement_ = np.empty(0)
         if self.n_components == "sdm":
-            own, other = source_axes, principal_axes([Rows(target)])[0].axes
+            own, other = source_axes, axes_of(target)
             if self.pca_variance is None:  # the measure reads axes in those of the joint PCA
-                joint = principal_axes([Rows(source), Rows(target)])[0].axes
+                joint = axes_of(source, target)
                 own, other = joint.T @ own, joint.T @ other
             most = max(min(limit, other.shape[1], len(other) // 2), 1)
             self.n_components_, self.disagreement_ = subspace_disagreement(own, other, most)
@@ -193,13 +258,14 @@ class FactorizedClassifier(
             self.n_components_ = int(self.n_components)
             if self.n_components_ > limit:
                 raise ValueError(
-                    f"n_components={self.n_components_} is larger than possible: {len(known)} "
-                    f"known source samples that vary in {source_axes.shape[1]} of {n_features} "
-                    f"dimensions (after preprocessing) allow at most {limit}."
+                    f"n_components={self.n_components_} is larger than possible: "
+                    f"{np.count_nonzero(is_known)} known source samples that vary in "
+                    f"{source_axes.shape[1]} of {n_features} dimensions (after preprocessing) "
+                    f"allow at most {limit}."
                 )
         return source_axes[:, : self.n_components_]
 
-    def _problem(self, domains: Domains, source: Array, target: Array) -> Problem:
+    def _problem(self, domains: Domains, source: Any, target: Any) -> Problem:
         """State the factorisation with absolute weights."""
         lam, lam_source, beta = self._absolute_weights(source, target)
         one_hot = None
@@ -218,7 +284,7 @@ class FactorizedClassifier(
             self.constraint,
         )
 
-    def _absolute_weights(self, source: Array, target: Array) -> tuple[float, float, float]:
+    def _absolute_weights(self, source: Any, target: Any) -> tuple[float, float, float]:
         """Return lam, lam_source and beta in the units of the data.
 
         A code shrinks by lam/2 for an orthonormal basis, so lam is measured in root mean
@@ -231,7 +297,7 @@ class FactorizedClassifier(
         lam_source = lam if lam_source is None else float(lam_source)
         if self.scaling == "absolute":
             return lam, lam_source, beta
-        target_size, source_size = _root_mean_square(target), _root_mean_square(source)
+        target_size, source_size = root_mean_square(target), root_mean_square(source)
         width = 1
         if self.constraint == "total":
             width = self.n_components_ * (2 if self._uses_source_unknowns else 1)
@@ -241,18 +307,26 @@ class FactorizedClassifier(
             beta * source_size**2,
         )
 
-    def _factorize(self, problem: Problem, axes: Array) -> None:
+    def _factorize(self, problem: Problem, axes: Array, checkpoint: Checkpoint | None) -> None:
         """Run the outer loop and store what it returns."""
-        solution = alternate.solve(
-            problem,
-            from_source_axes(problem, axes),
-            max_iter=self.max_iter,
-            tol=float(self.tol),
-            callback=_report_to(self.callback, self.verbose, type(self).__name__),
-        )
+        point = from_source_axes(problem, axes)
+        report = _report_to(self.callback, self.verbose, type(self).__name__)
+        n_passes = getattr(self, "n_passes", None)
+        if n_passes is not None:
+            solution = solve_in_passes(problem, point, n_passes=n_passes, callback=report)
+        else:
+            solution = alternate.solve(
+                problem,
+                point,
+                max_iter=self.max_iter,
+                tol=float(self.tol),
+                callback=report,
+                checkpoint=checkpoint,
+            )
         factors = solution.factors
         self.shared_basis_, self.private_basis_ = factors.V, factors.U
-        self.target_codes_, self.source_codes_ = factors.T, factors.S
+        self.target_codes_ = _present(problem.Xt, factors.T)
+        self.source_codes_ = _present(problem.Xs, factors.S)
         if factors.W is not None:
             self.code_classifier_ = factors.W.astype(factors.V.dtype, copy=False)
         if factors.U2 is not None:
@@ -263,17 +337,21 @@ class FactorizedClassifier(
             warnings.warn(
                 f"{type(self).__name__} stopped with {self.stop_reason_}",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        self._n_features_out = factors.T.shape[1]
+        self._n_features_out = sum(factors.target_widths)
         basis = factors.target_basis
         self._prepared = codes.prepare(basis.T @ basis, factors.target_widths, problem.lam)
 
-    def _judge_target(self, domains: Domains, target: Array) -> None:
+    def _judge_target(self, domains: Domains, target: Any) -> None:
         """Set unknown_mask_: the target samples that the codes call unknown."""
         self._is_closed_set = domains.is_closed_set
-        verdict = self._verdict(target, self.target_codes_)
-        self.unknown_mask_ = verdict.is_unknown & (not self._is_closed_set)
+        basis, judge = self._target_basis, openset.Judge(self._prepared, float(self.epsilon))
+        if isinstance(target, np.ndarray):
+            flags = judge(target @ basis, self.target_codes_)
+        else:
+            flags = np.asarray(target.map_products(judge, basis, self.target_codes_))
+        self.unknown_mask_ = flags & (not self._is_closed_set)
 
     def _verdict(self, features: Array, sample_codes: Array) -> openset.Verdict:
         """Return score and decision for codes of preprocessed samples."""
@@ -292,17 +370,36 @@ class FactorizedClassifier(
     def _has_linear_head(self) -> bool:
         return isinstance(self.head, str) and self.head == "linear"
 
-    def _train_head(self, domains: Domains, source: Array, target: Array) -> None:
+    def _train_head(self, domains: Domains, source: Any, target: Any) -> None:
         """Train the classifier on the source and, unless flags decide, the flagged samples."""
         if self._has_linear_head:
             self.classifier_ = self.code_classifier_
             return
-        features, numbers = source, domains.labels.numbers
-        if not self._decides_by_flag:
-            flagged = target[self.unknown_mask_]
-            features = np.vstack([features, flagged])
-            numbers = np.append(numbers, np.full(len(flagged), domains.labels.n_known))
+        flagged = self.unknown_mask_
+        if self._decides_by_flag:
+            flagged = np.zeros_like(flagged)
+        own, flagged = self._draw_head_rows(len(domains.labels.numbers), flagged)
+        features = np.vstack([take_rows(source, own), take_rows(target, flagged)])
+        unknowns = np.full(np.count_nonzero(flagged), domains.labels.n_known)
+        numbers = np.append(domains.labels.numbers[own], unknowns)
         self.classifier_ = make_head(self.head, features, self.random_state).fit(features, numbers)
+
+    def _draw_head_rows(self, n_source: int, flagged: Array) -> tuple[Array, Array]:
+        """Return masks of the source and of the flagged rows that train the head.
+
+        These are all of them, or as many as ``head_rows`` allows, drawn at random.
+        """
+        own, candidates = np.ones(n_source, dtype=bool), np.flatnonzero(flagged)
+        most = getattr(self, "head_rows", None)
+        n_rows = n_source + len(candidates)
+        if most is None or n_rows <= most:
+            return own, flagged
+        generator = check_random_state(0 if self.random_state is None else self.random_state)
+        drawn = np.zeros(n_rows, dtype=bool)
+        drawn[generator.choice(n_rows, size=most, replace=False)] = True
+        chosen = np.zeros_like(flagged)
+        chosen[candidates[drawn[n_source:]]] = True
+        return drawn[:n_source], chosen
 
     def _code(self, X: Any) -> tuple[Array, Array]:
         """Return preprocessed target samples and their codes with the bases fixed."""
@@ -311,6 +408,7 @@ class FactorizedClassifier(
         features = self._preprocessor.transform_target(X)
         return features, codes.update(self._prepared, features @ self._target_basis)
 
+    @takes_tables
     def transform(self, X: Any) -> Array:
         """Return the codes [Tv, Tu] of target samples.
 
@@ -326,6 +424,7 @@ class FactorizedClassifier(
         """
         return self._code(X)[1]
 
+    @takes_tables
     def unknown_score(self, X: Any) -> Array:
         """Return how surely each target sample is of an unknown class.
 
@@ -347,6 +446,7 @@ class FactorizedClassifier(
         """Score from which on the codes call a sample unknown."""
         return openset.threshold(float(self.epsilon))
 
+    @takes_tables
     def decision_function(self, X: Any) -> Array:
         """Return one score per class; the largest one is the prediction.
 
@@ -360,7 +460,10 @@ class FactorizedClassifier(
         scores : array of shape (n_samples, n_classes + 1)
             Columns in the order of ``classes_``, the unknown label last.
         """
-        features, sample_codes = self._code(X)
+        return self._scores(*self._code(X))
+
+    def _scores(self, features: Array, sample_codes: Array) -> Array:
+        """Return one score per class for preprocessed samples and their codes."""
         n_columns = len(self.classes_)
         if not self._has_linear_head:
             scores = class_scores(self.classifier_, features, n_columns)
@@ -372,6 +475,7 @@ class FactorizedClassifier(
         verdict = self._verdict(features, sample_codes)
         return openset.overrule(scores, verdict, float(self.epsilon))
 
+    @takes_tables
     def predict(self, X: Any) -> Array:
         """Label target samples with a known class or the unknown label.
 
@@ -389,6 +493,7 @@ class FactorizedClassifier(
         labels: Array = self.classes_[scores.argmax(axis=1)]
         return labels
 
+    @takes_tables
     def predict_proba(self, X: Any) -> Array:
         """Return the softmax of `decision_function`: an ordering, not a calibrated chance.
 
@@ -424,7 +529,11 @@ class FactorizedClassifier(
         labels : array of shape (n_target,)
             Entries of ``classes_``.
         """
-        return self.fit(X, y, X_target).predict(X if X_target is None else X_target)
+        features = self._fit(X, y, X_target)
+        if not isinstance(features, np.ndarray):
+            return self.predict(X if X_target is None else X_target)
+        labels: Array = self.classes_[self._scores(features, self.target_codes_).argmax(axis=1)]
+        return labels
 
     def __sklearn_tags__(self) -> Any:
         """Declare sparse input and the dtypes that are kept."""
@@ -474,9 +583,9 @@ class FactorizedClassifier(
         return cls(**{**literal, **changes})
 
 
-def _root_mean_square(rows: Array) -> float:
-    """Return the root mean square of the row norms."""
-    return float(np.sqrt(np.einsum("ij,ij->", rows, rows, dtype=np.float64) / len(rows)))
+def _present(rows: Any, codes: Any) -> Any:
+    """Return codes as users see them."""
+    return codes if isinstance(rows, np.ndarray) else rows.present(codes)
 
 
 def _report_to(callback: Callback | None, verbose: Any, name: str) -> Callback | None:

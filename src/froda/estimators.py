@@ -73,6 +73,10 @@ class FRODA(FactorizedClassifier):
         unknown_label: Any = None,
         max_iter: int = 200,
         tol: float = 1e-4,
+        n_passes: int | None = None,
+        chunk_size: int | None = None,
+        head_rows: int | None = 10_000,
+        checkpoint: Any = None,
         callback: Callback | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -92,6 +96,10 @@ class FRODA(FactorizedClassifier):
         self.unknown_label = unknown_label
         self.max_iter = max_iter
         self.tol = tol
+        self.n_passes = n_passes
+        self.chunk_size = chunk_size
+        self.head_rows = head_rows
+        self.checkpoint = checkpoint
         self.callback = callback
         self.random_state = random_state
         self.verbose = verbose
@@ -159,6 +167,10 @@ class DFRODA(FRODA):
         unknown_label: Any = None,
         max_iter: int = 200,
         tol: float = 1e-4,
+        n_passes: int | None = None,
+        chunk_size: int | None = None,
+        head_rows: int | None = 10_000,
+        checkpoint: Any = None,
         callback: Callback | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -179,6 +191,10 @@ class DFRODA(FRODA):
             unknown_label=unknown_label,
             max_iter=max_iter,
             tol=tol,
+            n_passes=n_passes,
+            chunk_size=chunk_size,
+            head_rows=head_rows,
+            checkpoint=checkpoint,
             callback=callback,
             random_state=random_state,
             verbose=verbose,
@@ -253,6 +269,10 @@ class DFRODAU(DFRODA):
         unknown_label: Any = None,
         max_iter: int = 200,
         tol: float = 1e-4,
+        n_passes: int | None = None,
+        chunk_size: int | None = None,
+        head_rows: int | None = 10_000,
+        checkpoint: Any = None,
         callback: Callback | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -274,6 +294,10 @@ class DFRODAU(DFRODA):
             unknown_label=unknown_label,
             max_iter=max_iter,
             tol=tol,
+            n_passes=n_passes,
+            chunk_size=chunk_size,
+            head_rows=head_rows,
+            checkpoint=checkpoint,
             callback=callback,
             random_state=random_state,
             verbose=verbose,

@@ -45,6 +45,18 @@ def judge(prepared: PreparedCodes, cross: Array, codes: Array, epsilon: float) -
     return Verdict(score, is_unknown)
 
 
+@dataclass(frozen=True)
+class Judge:
+    """The decision for samples by products with the bases and codes; small enough to be sent."""
+
+    prepared: PreparedCodes
+    epsilon: float
+
+    def __call__(self, cross: Array, codes: Array) -> Array:
+        """Return which samples are unknown."""
+        return judge(self.prepared, cross, codes, self.epsilon).is_unknown
+
+
 def overrule(scores: Array, verdict: Verdict, epsilon: float) -> Array:
     """Let the flag decide: lift the unknown column (the last) to the top where it is set.
 

@@ -41,7 +41,7 @@ def _through_rows(
     blocks: Sequence[Rows], mean: Array, variance: float
 ) -> tuple[Principal, list[Array]]:
     """Diagonalise the centred n × n Gram matrix; the coordinates come with it."""
-    gram = np.block([[a.inner(b) for b in blocks] for a in blocks]).astype(np.float64, copy=False)
+    gram = _joint_gram(blocks)
     centre = gram.mean(axis=0)
     centred = gram - centre - centre[:, None] + centre.mean()
     values, vectors = _leading(centred, variance, _noise(gram, mean.dtype))
@@ -56,16 +56,70 @@ def _through_rows(
     return Principal(mean, axes * signs, values), np.split(coordinates, edges)
 
 
+def _joint_gram(blocks: Sequence[Rows]) -> Array:
+    """Return the inner products of all rows, those of different blocks computed once."""
+    upper = {
+        (a, b): blocks[a].inner(blocks[b])
+        for a in range(len(blocks))
+        for b in range(a, len(blocks))
+    }
+    parts = [
+        [upper[a, b] if a <= b else upper[b, a].T for b in range(len(blocks))]
+        for a in range(len(blocks))
+    ]
+    return np.block(parts).astype(np.float64, copy=False)
+
+
 def _through_columns(
     blocks: Sequence[Rows], mean: Array, variance: float
 ) -> tuple[Principal, list[Array]]:
     """Diagonalise the centred D × D second moment."""
-    n_rows = sum(block.shape[0] for block in blocks)
-    moment = np.asarray(sum(block.second_moment() for block in blocks), dtype=np.float64)
-    centred = moment - n_rows * np.outer(mean, mean)
-    values, axes = _leading(centred, variance, _noise(moment, mean.dtype))
-    principal = Principal(mean, (axes * _signs(axes)).astype(mean.dtype, copy=False), values)
+    moments = sum((Moments.of(block) for block in blocks[1:]), Moments.of(blocks[0]))
+    principal = axes_of_moments(moments, mean.dtype, variance)
     return principal, [principal.project(block) for block in blocks]
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Number of rows, their sum and rowsᵀ rows: all that a PCA needs, and it adds up."""
+
+    n_rows: int
+    total: Array
+    second: Array
+
+    @classmethod
+    def of(cls, rows: Rows) -> Moments:
+        """Add up the rows that are given."""
+        second = np.asarray(rows.second_moment(), dtype=np.float64)
+        return cls(rows.shape[0], rows.column_sums().astype(np.float64, copy=False), second)
+
+    def __add__(self, other: Moments) -> Moments:
+        """Return the moments of the rows of both."""
+        return Moments(
+            self.n_rows + other.n_rows, self.total + other.total, self.second + other.second
+        )
+
+    @property
+    def mean(self) -> Array:
+        """Return the mean row."""
+        centre: Array = self.total / self.n_rows
+        return centre
+
+    def projected(self, principal: Principal) -> Moments:
+        """Return the moments of the coordinates of the rows along principal axes."""
+        axes = principal.axes.astype(np.float64, copy=False)
+        mean = principal.mean.astype(np.float64, copy=False)
+        mixed = np.outer(mean, self.total)
+        moved = self.second - mixed - mixed.T + self.n_rows * np.outer(mean, mean)
+        return Moments(self.n_rows, (self.total - self.n_rows * mean) @ axes, axes.T @ moved @ axes)
+
+
+def axes_of_moments(moments: Moments, dtype: np.dtype[Any], variance: float = 1.0) -> Principal:
+    """Return the leading axes that hold ``variance`` of the variance of rows of type ``dtype``."""
+    mean = moments.mean.astype(dtype)
+    centred = moments.second - moments.n_rows * np.outer(mean, mean)
+    values, axes = _leading(centred, variance, _noise(moments.second, dtype))
+    return Principal(mean, (axes * _signs(axes)).astype(dtype, copy=False), values)
 
 
 def _noise(gram: Array, dtype: np.dtype[Any]) -> float:

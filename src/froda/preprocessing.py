@@ -77,15 +77,22 @@ def _require_variation(rows: Rows, name: str) -> None:
     """Refuse a domain whose rows are all the same after preprocessing."""
     with np.errstate(over="ignore", invalid="ignore"):
         mean_square = float(rows.square_norms().mean(dtype=np.float64))
+        centre = rows.column_sums() / rows.shape[0]
+    require_variation(mean_square, centre, rows.shape[0], rows.dtype, name)
+
+
+def require_variation(
+    mean_square: float, centre: Array, n_rows: int, dtype: np.dtype[Any], name: str
+) -> None:
+    """Refuse rows that are all the same, or too large, by their mean square and their mean."""
     # Gram matrices sum squares over all rows.
-    if not mean_square * rows.shape[0] < float(np.finfo(rows.dtype).max):
+    if not mean_square * n_rows < float(np.finfo(dtype).max):
         raise ValueError(
-            f"{name} has values whose squares are too large for {rows.dtype}: divide all "
+            f"{name} has values whose squares are too large for {dtype}: divide all "
             "features of both domains by a constant, or give float64."
         )
-    centre = rows.column_sums() / rows.shape[0]
     spread = mean_square - float(centre @ centre)
-    if spread <= 100 * float(np.finfo(rows.dtype).eps) * mean_square:
+    if spread <= 100 * float(np.finfo(dtype).eps) * mean_square:
         raise ValueError(
             f"all rows of {name} are the same after preprocessing: every column is constant, or "
             "the rows differ only in what row_sum, zscore and unit_norm take away. Check the "
@@ -103,27 +110,34 @@ def _divide_by_sums(X: Any, settings: RowSettings) -> Any:
     if not settings.row_sum:
         return X
     sums = np.asarray(abs(X).sum(axis=1)).ravel()
-    factors = _reciprocal(sums)
+    factors = reciprocal(sums)
     return sparse.diags_array(factors) @ X if sparse.issparse(X) else X * factors[:, None]
 
 
 def _domain_scale(X: Any, floor: float) -> DomainScale:
-    """Return column statistics; a column that is constant up to rounding counts as constant.
-
-    With a floor a column that hardly varies, and may be noise, is not blown up to the size of
-    the others.
-    """
+    """Return the statistics of each column."""
     if sparse.issparse(X):
         mean, variance = mean_variance_axis(X.tocsr(), axis=0)
     else:
         mean = X.mean(axis=0, dtype=np.float64)
         variance = X.var(axis=0, dtype=np.float64, mean=mean[None, :])
-    of_sums = X.shape[0] * float(np.finfo(np.float64).eps)
-    of_entries = 4 * float(np.finfo(X.dtype).eps)
+    return scale_from(X.shape[0], mean, variance, X.dtype, floor)
+
+
+def scale_from(
+    n_rows: int, mean: Array, variance: Array, dtype: np.dtype[Any], floor: float = 0.0
+) -> DomainScale:
+    """Return column statistics; a column that is constant up to rounding counts as constant.
+
+    With a floor a column that hardly varies, and may be noise, is not blown up to the size of
+    the others.
+    """
+    of_sums = n_rows * float(np.finfo(np.float64).eps)
+    of_entries = 4 * float(np.finfo(dtype).eps)
     rounding = (of_sums**2 + of_entries**2) * mean**2
     variance = np.where(variance > rounding, variance, 0.0)
     deviation = np.sqrt(variance + floor * variance.mean())
-    return DomainScale(mean.astype(X.dtype), _reciprocal(deviation).astype(X.dtype))
+    return DomainScale(mean.astype(dtype), reciprocal(deviation).astype(dtype))
 
 
 def _scale_rows(X: Any, settings: RowSettings, scale: DomainScale | None) -> Rows:
@@ -136,13 +150,13 @@ def _scale_rows(X: Any, settings: RowSettings, scale: DomainScale | None) -> Row
         rows = Rows((X - scale.mean) * scale.inverse_deviation)
     if not settings.unit_norm:
         return rows
-    factors = _reciprocal(np.sqrt(rows.square_norms())).astype(rows.dtype, copy=False)
+    factors = reciprocal(np.sqrt(rows.square_norms())).astype(rows.dtype, copy=False)
     if sparse.issparse(X):
         return Rows(rows.matrix, rows.shift, factors)
     return Rows(rows.matrix * factors[:, None])
 
 
-def _reciprocal(values: Array) -> Array:
+def reciprocal(values: Array) -> Array:
     """Return 1/values, and 0 where a value is 0 or too small to have a reciprocal."""
     smallest = float(np.finfo(values.dtype).tiny)
     return np.divide(1, values, out=np.zeros_like(values), where=values >= smallest)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import column_or_1d, validate_data
 
 from froda.factorization.problem import Array
 
@@ -37,12 +37,16 @@ class Labels:
 
 @dataclass(frozen=True)
 class Domains:
-    """Checked source and target; ``is_closed_set`` where no target was given."""
+    """Checked source and target; ``is_closed_set`` where no target was given.
+
+    ``in_chunks`` where both are tables that are read a chunk at a time.
+    """
 
     source: Any
     labels: Labels
     target: Any
     is_closed_set: bool
+    in_chunks: bool = False
 
 
 def check_fit_data(
@@ -74,6 +78,48 @@ def check_fit_data(
     target = check_target(estimator, X_target, "X_target", min_samples=2)
     dtype = np.result_type(X.dtype, target.dtype)
     return Domains(X.astype(dtype, copy=False), labels, target.astype(dtype, copy=False), False)
+
+
+def check_fit_tables(
+    estimator: Any, source: Any, y: Any, target: Any, *, unknown_label: Any, keep_unknown: bool
+) -> Domains:
+    """Check a fit whose rows come in chunks; values are checked as they are read.
+
+    ``source`` and ``target`` are tables, the target None where the source stands for it.
+    """
+    name = type(estimator).__name__
+    if y is None:
+        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+    y = column_or_1d(np.asarray(y))
+    _are_text(y)
+    check_classification_targets(y)
+    if source.n_rows is not None and source.n_rows != len(y):
+        raise ValueError(f"X has {source.n_rows} rows and y {len(y)} labels.")
+    if source.n_features < 2:
+        raise ValueError(f"X has {source.n_features} feature(s) while a minimum of 2 is required.")
+    if target is not None and target.n_features != source.n_features:
+        raise ValueError(
+            f"X_target has {target.n_features} features, but {name} is expecting "
+            f"{source.n_features} features as input: source and target must be described by the "
+            "same columns in the same order."
+        )
+    for table in (source, target):
+        if table is not None and table.n_rows is not None and table.n_rows < 2:
+            raise ValueError(
+                f"Found array with {table.n_rows} sample(s) while a minimum of 2 is required: "
+                f"{table.name}."
+            )
+    estimator.n_features_in_ = source.n_features
+    if hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
+    labels = number_labels(y, unknown_label)
+    if labels.is_unknown.any() and not keep_unknown:
+        known = ~labels.is_unknown
+        source, labels = source.select(known), Labels(labels.classes, labels.numbers[known])
+    if target is None:
+        return Domains(source, labels, source, True, True)
+    source.dtype = target.dtype = np.result_type(source.dtype, target.dtype)
+    return Domains(source, labels, target, False, True)
 
 
 def check_target(estimator: Any, X: Any, name: str, min_samples: int = 1) -> Any:

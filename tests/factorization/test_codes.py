@@ -344,3 +344,16 @@ def test_block_pulls_are_what_a_block_would_fit(rng):
 def test_no_rows_give_no_codes(rng):
     case = make(rng, "random", 3.0, n_rows=0)
     assert codes.update(case.prepared, case.cross).shape == (0, 9)
+
+
+@pytest.mark.parametrize("tol", [None, 1e-2])
+def test_codes_of_a_row_do_not_depend_on_the_rows_beside_it(rng, tol):
+    """Correlated bases, so that rows need from 1 to dozens of sweeps; several tiles of rows."""
+    V = np.linalg.qr(rng.standard_normal((30, 8)))[0]
+    B = np.hstack([V, 0.95 * V + 0.1 * rng.standard_normal((30, 8))])
+    X = rng.standard_normal((2500, 30)) * rng.uniform(0.1, 3, (2500, 1))
+    prepared = codes.prepare(B.T @ B, (8, 8), 0.5)
+    together = codes.update(prepared, X @ B, tol=tol)
+    for size in (1, 7, 300):
+        alone = codes.update(prepared, X[100 : 100 + size] @ B, tol=tol)
+        np.testing.assert_allclose(alone, together[100 : 100 + size], atol=1e-11)

@@ -33,7 +33,8 @@ def test_codes_are_least_squares_on_the_stack(parts, has_labels):
     W = W if has_labels else None
     basis, data = stack(problem, V, W)
     gram = source.stacked_gram(problem, V.T @ V, W)
-    cross = source.stacked_cross(problem, problem.Xs @ V, W)
+    weights = None if W is None else problem.beta * W
+    cross = source.stacked_cross(problem.alpha, problem.Xs @ V, weights, problem.Y)
     np.testing.assert_allclose(gram, basis.T @ basis, rtol=1e-12)
     np.testing.assert_allclose(cross, data @ basis, rtol=1e-10, atol=1e-12)
     S = source.update(source.prepare(gram), cross)
@@ -49,7 +50,7 @@ def test_singular_stack_keeps_what_it_cannot_see(parts, rng):
     V[:, 3] = V[:, 0]
     current = rng.standard_normal((20, 4))
     gram = source.stacked_gram(problem, V.T @ V, None)
-    cross = source.stacked_cross(problem, problem.Xs @ V, None)
+    cross = source.stacked_cross(problem.alpha, problem.Xs @ V, None, None)
     S = source.update(source.prepare(gram), cross, current)
     assert source.distance(gram, cross, S) <= 1e-11
     unseen = np.array([1.0, 0, 0, -1.0])
@@ -62,4 +63,4 @@ def test_inputs_are_not_written_to(parts):
     for array in (gram, cross, W, problem.Y, problem.Xs):
         array.flags.writeable = False
     prepared = source.prepare(source.stacked_gram(problem, gram, W))
-    source.update(prepared, source.stacked_cross(problem, cross, W))
+    source.update(prepared, source.stacked_cross(problem.alpha, cross, problem.beta * W, problem.Y))

@@ -69,7 +69,7 @@ def update_per_column(
     if len(used) == 0:
         return current, all_multipliers
     basis = current.copy()
-    columns, solved, is_solved = project_columns(current[:, used]), np.zeros(len(used)), False
+    columns, solved, is_solved = current[:, used], np.zeros(len(used)), False
     if _is_definite(gram, _SINGULAR):
         dual = _Dual.of(gram, cross)
         solved, is_solved = _minimise(dual, all_multipliers[used] / prepared.scale)
@@ -77,9 +77,11 @@ def update_per_column(
         found = _on_the_limit(cross @ inverse.astype(cross.dtype), solved)
         if is_solved and not _is_definite(gram, _ILL_CONDITIONED):
             is_solved = _has_no_gap(dual, solved, inverse, quadratic(gram, cross, found))
-        if is_solved or quadratic(gram, cross, found) <= quadratic(gram, cross, columns):
+        before = columns if is_solved else project_columns(columns)
+        if is_solved or quadratic(gram, cross, found) <= quadratic(gram, cross, before):
             columns = found
     if not is_solved:
+        columns = project_columns(columns)
         columns = _scaled_in_span(gram, cross, columns)
         residual = cross - columns @ gram.astype(cross.dtype)
         pulls = np.einsum("ij,ij->j", columns, residual, dtype=np.float64)

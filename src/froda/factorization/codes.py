@@ -28,6 +28,7 @@ from froda.factorization.newton import newton_step
 from froda.factorization.penalties import group_slices, optimality_distance, row_norms
 from froda.factorization.problem import Array
 
+_ROWS_AT_ONCE = 1024
 _NEWTON_STEPS = 60
 _EXTRAPOLATED_SWEEPS = 40
 
@@ -36,15 +37,15 @@ _EXTRAPOLATED_SWEEPS = 40
 class PreparedCodes:
     """Gram matrix of the basis with each diagonal block diagonalised.
 
-    ``rotation`` is block diagonal; in rotated codes every diagonal block of the Gram
-    matrix is ``diag(eigenvalues[g])`` and group norms are unchanged.
+    In codes rotated by ``rotations`` every diagonal block of the Gram matrix is
+    ``diag(eigenvalues[g])`` and group norms are unchanged.
     """
 
     gram: Array
     widths: tuple[int, ...]
     lam: float
     eigenvalues: list[Array]
-    rotation: Array
+    rotations: list[Array]
     rotated_gram: Array
 
 
@@ -58,15 +59,21 @@ def prepare(
     """
     rounding = float(np.finfo(gram.dtype).eps) if rounding is None else rounding
     gram = np.asarray(gram, dtype=np.float64)
-    rotation = np.zeros_like(gram)
-    eigenvalues = []
+    eigenvalues, rotations = [], []
+    rotated = gram.copy()
     for part in group_slices(widths):
         values, vectors = np.linalg.eigh(gram[part, part])
         cutoff = 10 * len(values) * rounding * values.max(initial=0.0)
         eigenvalues.append(np.where(values > cutoff, values, 0.0))
-        rotation[part, part] = vectors
-    rotated = rotation.T @ gram @ rotation
-    return PreparedCodes(gram, widths, lam, eigenvalues, rotation, rotated)
+        rotations.append(vectors)
+        rotated[part] = vectors.T @ rotated[part]
+        rotated[:, part] = rotated[:, part] @ vectors
+    return PreparedCodes(gram, widths, lam, eigenvalues, rotations, rotated)
+
+
+def default_tolerance(dtype: np.dtype[Any]) -> float:
+    """Return the distance from optimality at which codes count as exact."""
+    return 1e-9 if dtype == np.float64 else 1e-5
 
 
 def update(
@@ -80,49 +87,93 @@ def update(
     """Return the optimal codes, n × width.
 
     A row is done when its distance from optimality is at most ``tol`` times
-    max(lam, 2|cross|); ``start`` is a warm start and is not written to.
+    max(lam, 2|cross|); ``start`` is a warm start and is not written to. Rows are taken so
+    many at a time that they stay in the cache; which rows come together changes nothing.
     """
-    dtype = cross.dtype
-    if tol is None:
-        tol = 1e-9 if dtype == np.float64 else 1e-5
-    rotation = prepared.rotation.astype(dtype, copy=False)
-    aims = cross @ rotation
-    first = np.zeros_like(aims) if start is None else start @ rotation
+    if len(cross) <= _ROWS_AT_ONCE:
+        return _update_rows(prepared, cross, start, tol, max_sweeps)
+    codes = np.empty_like(cross)
+    for first in range(0, len(cross), _ROWS_AT_ONCE):
+        some = slice(first, first + _ROWS_AT_ONCE)
+        begin = None if start is None else start[some]
+        codes[some] = _update_rows(prepared, cross[some], begin, tol, max_sweeps)
+    return codes
+
+
+def _update_rows(
+    prepared: PreparedCodes,
+    cross: Array,
+    start: Array | None,
+    tol: float | None,
+    max_sweeps: int,
+) -> Array:
+    """Return the optimal codes of rows that are taken together."""
+    tol = default_tolerance(cross.dtype) if tol is None else tol
+    aims = _rotate(prepared, cross)
+    first = np.zeros_like(aims) if start is None else _rotate(prepared, start)
     limits = tol * np.maximum(prepared.lam, 2 * row_norms(aims))
-    codes, is_done = _descend(prepared, aims, first.copy(), limits, max_sweeps)
+    newton_tol = min(max(np.sqrt(tol), 1e-4), 1e-2)
+    codes, is_done = _descend(prepared, aims, first, limits, (max_sweeps, newton_tol))
     if not is_done:  # extrapolation may have left a row above its start
         worse = _values(prepared, aims, codes) > _values(prepared, aims, first)
         codes[worse] = first[worse]
-    return codes @ rotation.T
+    return _rotate(prepared, codes, back=True)
+
+
+def _rotate(prepared: PreparedCodes, rows: Array, *, back: bool = False) -> Array:
+    """Return rows in the eigenbases of the groups, or back from there."""
+    turned = np.empty_like(rows)
+    for part, vectors in zip(group_slices(prepared.widths), prepared.rotations, strict=True):
+        matrix = (vectors.T if back else vectors).astype(rows.dtype, copy=False)
+        turned[:, part] = rows[:, part] @ matrix
+    return turned
 
 
 def _descend(
-    prepared: PreparedCodes, targets: Array, codes: Array, limits: Array, max_sweeps: int
+    prepared: PreparedCodes,
+    targets: Array,
+    start: Array,
+    limits: Array,
+    effort: tuple[int, float],
 ) -> tuple[Array, bool]:
-    """Sweep over the blocks until every row is within its limit; say whether that was reached."""
-    couplings = _couplings(prepared, codes.dtype)
-    rows, active = np.arange(len(targets)), codes
+    """Sweep over the blocks until every row is within its limit; say whether that was reached.
+
+    A row that is done is never touched again. ``effort`` holds the largest number of sweeps
+    and the accuracy of the secular equation.
+    """
+    max_sweeps, newton_tol = effort
+    couplings = _couplings(prepared, start.dtype)
+    rows, active = np.arange(len(targets)), start.copy()
+    is_open = np.ones(len(rows), dtype=bool)
+    codes: Array | None = None
     memory = _Extrapolation(prepared)
-    is_done = False
     for sweep in range(max_sweeps):
         if sweep < _EXTRAPOLATED_SWEEPS:
             memory.before(active)
         else:
             newton_step(prepared.rotated_gram, targets, active, prepared.widths, prepared.lam)
-        unfinished = _sweep(prepared, couplings, active, targets) > limits
-        n_unfinished = np.count_nonzero(unfinished)
-        is_done = n_unfinished == 0
-        if is_done:
-            break
-        if 4 * n_unfinished <= 3 * len(active):
-            codes[rows] = active
-            rows, active = rows[unfinished], active[unfinished]
-            targets, limits = targets[unfinished], limits[unfinished]
-            memory.keep(unfinished)
+        violation = _sweep(prepared, couplings, active, targets, newton_tol)
+        finished = is_open & (violation <= limits)
+        if codes is None:
+            if finished.all():
+                return active, True
+            codes = np.empty_like(active)
+        codes[rows[finished]] = active[finished]
+        is_open &= ~finished
+        n_open = np.count_nonzero(is_open)
+        if n_open == 0:
+            return codes, True
+        if 4 * n_open <= 3 * len(active):
+            rows, active = rows[is_open], active[is_open]
+            targets, limits = targets[is_open], limits[is_open]
+            memory.keep(is_open)
+            is_open = np.ones(n_open, dtype=bool)
         if sweep < _EXTRAPOLATED_SWEEPS - 1:
             memory.after(active, targets)
-    codes[rows] = active
-    return codes, is_done
+    if codes is None:
+        return active, max_sweeps > 0
+    codes[rows[is_open]] = active[is_open]
+    return codes, False
 
 
 def _values(prepared: PreparedCodes, targets: Array, codes: Array) -> Array:
@@ -133,36 +184,42 @@ def _values(prepared: PreparedCodes, targets: Array, codes: Array) -> Array:
     return values
 
 
-def _couplings(prepared: PreparedCodes, dtype: np.dtype[Any]) -> list[Array]:
-    """Return, for each block, its columns of the rotated Gram matrix without its own rows."""
-    couplings = []
-    for part in group_slices(prepared.widths):
-        coupling = prepared.rotated_gram[:, part].astype(dtype)
-        coupling[part] = 0
-        couplings.append(coupling)
-    return couplings
+def _couplings(prepared: PreparedCodes, dtype: np.dtype[Any]) -> list[list[Array]]:
+    """Return the blocks of the rotated Gram matrix: [h][g] couples codes h with block g."""
+    parts = group_slices(prepared.widths)
+    gram = prepared.rotated_gram.astype(dtype, copy=False)
+    return [[np.ascontiguousarray(gram[h, g]) for g in parts] for h in parts]
 
 
-def _sweep(prepared: PreparedCodes, couplings: list[Array], codes: Array, targets: Array) -> Array:
+def _sweep(
+    prepared: PreparedCodes,
+    couplings: list[list[Array]],
+    codes: Array,
+    targets: Array,
+    newton_tol: float,
+) -> Array:
     """Update each block of ``codes`` in place; return a bound on the distance from optimality.
 
     A block is off by what Newton's method left, and by the movement of the blocks after it.
     """
     parts = group_slices(prepared.widths)
-    moved = np.zeros_like(codes)
     violation = np.zeros(len(codes), dtype=codes.dtype)
-    for part, spectrum, coupling in zip(parts, prepared.eigenvalues, couplings, strict=True):
-        pull = targets[:, part] - codes @ coupling
-        new, residual = solve_block(
-            pull, spectrum.astype(codes.dtype, copy=False), prepared.lam, codes[:, part]
-        )
-        violation = np.maximum(violation, residual)
-        moved[:, part] = new - codes[:, part]
+    pushes: list[Array | float] = [0.0] * len(parts)
+    for g, part in enumerate(parts):
+        pull = targets[:, part]
+        for h, other in enumerate(parts):
+            if h != g:
+                pull = pull - codes[:, other] @ couplings[h][g]
+        spectrum = prepared.eigenvalues[g].astype(codes.dtype, copy=False)
+        new, residual = solve_block(pull, spectrum, prepared.lam, codes[:, part], newton_tol)
+        np.maximum(violation, residual, out=violation)
+        if g > 0:
+            moved = new - codes[:, part]
+            for earlier in range(g):
+                pushes[earlier] = pushes[earlier] + moved @ couplings[g][earlier]
         codes[:, part] = new
-    for part, coupling in zip(parts[:-1], couplings[:-1], strict=True):
-        later = slice(part.stop, None)
-        disturbance = 2 * row_norms(moved[:, later] @ coupling[later])
-        violation = np.maximum(violation, disturbance)
+    for push in pushes[:-1]:
+        np.maximum(violation, 2 * row_norms(np.asarray(push)), out=violation)
     return violation
 
 
@@ -235,7 +292,9 @@ def _dots(left: Array, right: Array) -> Array:
     return products
 
 
-def solve_block(pull: Array, spectrum: Array, lam: float, start: Array) -> tuple[Array, Array]:
+def solve_block(
+    pull: Array, spectrum: Array, lam: float, start: Array, newton_tol: float = 1e-4
+) -> tuple[Array, Array]:
     """Solve one block in its eigenbasis: min_t tᵀ diag(spectrum) t - 2 pullᵀt + lam |t|.
 
     Returns the block and each row's distance from optimality, lam | |t|/s - 1 |, where s is
@@ -244,30 +303,37 @@ def solve_block(pull: Array, spectrum: Array, lam: float, start: Array) -> tuple
     half = lam / 2
     if spectrum.size and spectrum.min() == 0:
         pull = pull * (spectrum > 0)
-    solved = np.zeros_like(pull)
-    residual = np.zeros(len(pull), dtype=pull.dtype)
     nonzero = np.flatnonzero(row_norms(pull) > half)
     if len(nonzero) == 0:
-        return solved, residual
+        return np.zeros_like(pull), np.zeros(len(pull), dtype=pull.dtype)
     everyone = len(nonzero) == len(pull)
     pulls = pull if everyone else pull[nonzero]
-    sizes = _secular_root(pulls, spectrum, half, row_norms(start if everyone else start[nonzero]))
-    blocks = pulls * (sizes[:, None] / (sizes[:, None] * spectrum + half))
-    found = np.divide(row_norms(blocks), sizes, out=np.ones_like(sizes), where=sizes > 0)
-    gaps = lam * np.abs(found - 1)
+    first = row_norms(start if everyone else start[nonzero])
+    sizes = _secular_root(pulls, spectrum, half, first, newton_tol)
+    denominator = sizes[:, None] * spectrum
+    denominator += half
+    blocks = np.divide(pulls, denominator, out=denominator)
+    gaps = lam * np.abs(row_norms(blocks) - 1)
+    gaps[sizes == 0] = 0
+    blocks *= sizes[:, None]
     if everyone:
         return blocks, gaps
+    solved = np.zeros_like(pull)
+    residual = np.zeros(len(pull), dtype=pull.dtype)
     solved[nonzero], residual[nonzero] = blocks, gaps
     return solved, residual
 
 
-def _secular_root(pull: Array, spectrum: Array, half: float, start: Array) -> Array:
+def _secular_root(
+    pull: Array, spectrum: Array, half: float, start: Array, newton_tol: float
+) -> Array:
     """Return the positive root s of Σ pull² / (s spectrum + half)² = 1 for each row.
 
-    The last step is taken from within 1e-4 of the root, which Newton's method squares;
-    warm starts make up for the rest in the next sweep.
+    A row's last step is taken from within ``newton_tol`` of the root, which Newton's method
+    squares; warm starts make up for the rest in the next sweep.
     """
     sizes = start
+    is_open = np.ones(len(sizes), dtype=bool)
     for _ in range(_NEWTON_STEPS):
         denominator = sizes[:, None] * spectrum
         denominator += half
@@ -276,8 +342,9 @@ def _secular_root(pull: Array, spectrum: Array, half: float, start: Array) -> Ar
         ratio *= ratio
         ratio /= denominator
         step = total * (np.sqrt(total) - 1) / (ratio @ spectrum)
-        sizes = np.maximum(sizes + step, 0)
-        if np.abs(total - 1).max() <= 1e-4:
+        sizes = np.where(is_open, np.maximum(sizes + step, 0), sizes)
+        is_open &= np.abs(total - 1) > newton_tol
+        if not is_open.any():
             break
     return sizes
 

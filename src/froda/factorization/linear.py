@@ -38,8 +38,25 @@ def factorise(gram: Array, rounding: float | None = None) -> Factorised:
     """
     rounding = float(np.finfo(gram.dtype).eps) if rounding is None else rounding
     gram = np.asarray(gram, dtype=np.float64)
+    inverse = _plain_inverse(gram, 100 * len(gram) * rounding)
+    if inverse is not None:
+        return Factorised(gram, inverse, False)
     values, vectors = np.linalg.eigh(gram)
     cutoff = 100 * len(gram) * rounding * max(float(values.max(initial=0.0)), 0.0)
     kept = values > cutoff
     inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
     return Factorised(gram, inverse, not bool(kept.all()))
+
+
+def _plain_inverse(gram: Array, cutoff: float) -> Array | None:
+    """Return the inverse where all eigenvalues clearly exceed ``cutoff`` times the largest.
+
+    The Frobenius norm of the inverse bounds the reciprocal of the smallest eigenvalue, the
+    trace the largest one.
+    """
+    try:
+        inverse = np.linalg.inv(gram)
+    except np.linalg.LinAlgError:
+        return None
+    is_clear = float(np.linalg.norm(inverse)) * cutoff * float(np.trace(gram)) < 1e-3
+    return (inverse + inverse.T) / 2 if is_clear else None

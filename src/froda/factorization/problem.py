@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+_PIECE = 1 << 20
 
 
 class StopReason(Enum):
@@ -23,6 +24,7 @@ class StopReason(Enum):
         "raise max_iter, or raise tol if the last figures in objective_ are good enough"
     )
     CALLBACK = "the callback asked to stop; the factors are those of the last full iteration"
+    PASSES = "the passes that n_passes asks for were made; more of them bring the objective lower"
     ALL_CODES_ZERO = (
         "every target code is zero, so nothing can be told apart; lower lam "
         "(a tenth of it is a good next try)"
@@ -37,13 +39,14 @@ class StopReason(Enum):
 class Problem:
     """Data and weights of one factorisation; samples are rows.
 
+    ``Xs`` and ``Xt`` are arrays, or tables whose rows are gone through in chunks.
     ``lam``, ``lam_source`` and ``beta`` are absolute here: the door turns relative
     settings into absolute ones. ``Y`` is None for FRODA. ``has_source_private`` adds the
     source-private basis and the group penalty on the source codes (D-FRODA-U).
     """
 
-    Xs: Array
-    Xt: Array
+    Xs: Any
+    Xt: Any
     alpha: float
     lam: float
     Y: Array | None = None
@@ -65,7 +68,8 @@ class Problem:
     @property
     def dtype(self) -> np.dtype[Any]:
         """Return the floating type in which rows are kept."""
-        return self.Xt.dtype
+        dtype: np.dtype[Any] = self.Xt.dtype
+        return dtype
 
     @property
     def rounding(self) -> float:
@@ -79,8 +83,8 @@ class Factors:
 
     V: Array
     U: Array
-    T: Array
-    S: Array
+    T: Any  # an array, or what the tables of the problem keep codes in
+    S: Any
     W: Array | None = None
     U2: Array | None = None
 
@@ -121,6 +125,18 @@ class Stats:
         exact = codes.astype(np.float64, copy=False)
         return cls(exact.T @ exact, X.T @ codes, None if Y is None else Y.T @ exact)
 
+    def __add__(self, other: Stats) -> Stats:
+        """Return the sums over the rows of both."""
+        label_cross = None
+        if self.label_cross is not None and other.label_cross is not None:
+            label_cross = self.label_cross + other.label_cross
+        return Stats(self.gram + other.gram, self.cross + other.cross, label_cross)
+
+    def scaled(self, factor: float) -> Stats:
+        """Return the sums times a factor."""
+        label_cross = None if self.label_cross is None else factor * self.label_cross
+        return Stats(factor * self.gram, factor * self.cross, label_cross)
+
 
 @dataclass(frozen=True)
 class Record:
@@ -160,7 +176,10 @@ class Solution:
 Callback = Callable[[Record], Any]
 
 
-def square_norm(matrix: Array) -> float:
-    """Return the squared Frobenius norm, added up in float64 where that is free."""
+def square_norm(matrix: Any) -> float:
+    """Return the squared Frobenius norm; only pieces are added up in the type of the matrix."""
+    if not isinstance(matrix, np.ndarray):
+        return float(matrix.square_norm())
     flat = matrix.ravel(order="K")
-    return float(np.dot(flat, flat))
+    pieces = (flat[first : first + _PIECE] for first in range(0, len(flat), _PIECE))
+    return float(sum(float(np.dot(piece, piece)) for piece in pieces))
