@@ -103,3 +103,13 @@ def test_a_constant_column_does_not_disturb(rng):
         ProgressiveMixture().fit_predict(padded[0], y, padded[1]),
         ProgressiveMixture().fit_predict(X, y, X_target),
     )
+
+
+def test_domains_that_are_far_apart_are_remarked(rng):
+    X, y, X_target, _ = make_task(rng)
+    near = ProgressiveMixture().fit(X, y, X_target)
+    assert near.separation_ > 0.6
+    noise = rng.normal(size=X_target.shape)
+    with pytest.warns(UserWarning, match="too far apart"):
+        far = ProgressiveMixture().fit(X, y, noise)
+    assert far.separation_ < 0.45
