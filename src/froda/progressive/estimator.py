@@ -191,9 +191,9 @@ class ProgressiveMixture(Baseline):
         if separation < _LEAST_SEPARATION:
             warnings.warn(
                 "known and unknown samples of the target hardly part (separation_ "
-                f"{separation:.2f}, below {_LEAST_SEPARATION}): source and target may be too far apart for these "
-                "features. Do not trust single labels; check some by hand, or take features that "
-                "differ less between the domains.",
+                f"{separation:.2f}, below {_LEAST_SEPARATION}): source and target may be too far "
+                "apart for these features. Do not trust single labels; check some by hand, "
+                "or take features that differ less between the domains.",
                 UserWarning,
                 stacklevel=4,
             )
