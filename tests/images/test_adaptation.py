@@ -77,7 +77,7 @@ def test_classes_that_are_left_out_have_no_part(domains):
 def test_warnings_become_notes(domains):
     source, target = domains
     renamed = dataclasses.replace(source, y=np.where(source.y == "green", "unknown", source.y))
-    predictions = adapt(renamed, target, ("blue", "red", "unknown"))
+    predictions = adapt(renamed, target, ("blue", "red", "unknown"), "FRODA-svm")
     assert any("leaves out 8 source rows" in note for note in predictions.notes)
 
 

@@ -81,11 +81,11 @@ def test_a_target_that_is_all_unknown_is_remarked(two_folders, tmp_path, fake_ne
         return replace(found, labels=np.full(len(found.labels), "unknown"))
 
     words = ("images", *two_folders, "--out", tmp_path / "out", "--network", fake_network)
-    assert "note: FRODA-svm calls every picture unknown" not in run(*words).output
+    assert "note: ProgressiveMixture calls every picture unknown" not in run(*words).output
     monkeypatch.setattr(adaptation, "adapt", all_unknown)
     result = run(*words)
     assert result.exit_code == 0, result.output
-    assert "note: FRODA-svm calls every picture unknown" in result.output
+    assert "note: ProgressiveMixture calls every picture unknown" in result.output
 
 
 def test_a_second_run_takes_the_features_that_are_there(

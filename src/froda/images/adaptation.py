@@ -16,7 +16,7 @@ from froda.images.listing import label_of
 from froda.images.names import printable
 from froda.metrics import open_set_scores
 
-DEFAULT_METHOD = "FRODA-svm"
+DEFAULT_METHOD = "ProgressiveMixture"
 UNKNOWN = "unknown"
 
 
@@ -91,7 +91,7 @@ def adapt(
         From the same network and layer. Of the target only the features are used.
     classes : tuple of str
         The classes of the source that are used.
-    method : str, default="FRODA-svm"
+    method : str, default="ProgressiveMixture"
         A name in `froda.bench.methods.METHODS`.
     callback : callable, default=None
         Called after each iteration of methods that have iterations.
@@ -112,15 +112,24 @@ def adapt(
         scores = np.asarray(model.decision_function(target.X), dtype=np.float64)
         columns = scores.argmax(axis=1)
         unknown_score = np.asarray(model.unknown_score(target.X), dtype=np.float64)
-    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        chances = _chances(model, target.X, scores)
     return Predictions(
         target.files,
         np.asarray(model.classes_)[columns],
-        1 / weights.sum(axis=1),
+        chances[np.arange(len(columns)), columns],
         unknown_score,
         tuple(np.asarray(model.classes_)[:-1].tolist()),
         tuple(sorted({str(entry.message) for entry in caught})),
     )
+
+
+def _chances(model: Any, X: Array, scores: Array) -> Array:
+    """Return the probabilities of a method, or the softmax of its scores where it has none."""
+    if hasattr(model, "predict_proba"):
+        return np.asarray(model.predict_proba(X), dtype=np.float64)
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    chances: Array = weights / weights.sum(axis=1, keepdims=True)
+    return chances
 
 
 def score_by_folders(predictions: Predictions) -> dict[str, float] | None:

@@ -90,7 +90,7 @@ def images(  # noqa: PLR0917 - the options of the command
     target: Annotated[Path, typer.Argument(help="Pictures to label; its folders do not matter.")],
     out: Annotated[Path, typer.Option(help="Folder for the results; runs go on where they were.")],
     method: Annotated[
-        str | None, typer.Option(help="A method of `froda bench`; FRODA when left out.")
+        str | None, typer.Option(help="A method of `froda bench`; ProgressiveMixture if left out.")
     ] = None,
     known: Annotated[
         list[str] | None,
