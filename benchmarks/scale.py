@@ -283,7 +283,7 @@ def interrupted(folder: Path, n_rows: int = 40_000) -> None:
     X, y = mixture.array(2_000, is_source=True, dtype=np.float64)
     np.savez(folder / "source.npz", X=X, y=y)
     rng = np.random.default_rng(0)
-    here, n_kills = Path(__file__).parent, 0
+    here = Path(__file__).parent
 
     def start(name: str) -> subprocess.Popen:
         code = f"import scale; scale.fit_resumed({str(folder)!r}, {name!r})"
@@ -291,14 +291,15 @@ def interrupted(folder: Path, n_rows: int = 40_000) -> None:
 
     if start("whole").wait():
         raise RuntimeError("the uninterrupted fit failed")
-    while n_kills < 3:
+    for _ in range(3):
         process, loop = start("killed"), folder / "killed" / "loop.pickle"
         before = loop.stat().st_mtime_ns if loop.exists() else 0
         while process.poll() is None and not (loop.exists() and loop.stat().st_mtime_ns > before):
             time.sleep(0.01)
-        time.sleep(rng.uniform(0, 1))
+        time.sleep(rng.uniform(0, 0.5))
         process.kill()
-        n_kills += process.wait() == -signal.SIGKILL
+        if process.wait() != -signal.SIGKILL:
+            raise RuntimeError("the fit was over before it was killed")
     if start("killed").wait():
         raise RuntimeError("the resumed fit failed")
     with np.load(folder / "whole.npz") as whole, np.load(folder / "killed.npz") as killed:

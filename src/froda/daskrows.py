@@ -85,12 +85,13 @@ class DaskRows:
         """Return what the blocks keep as a Dask array."""
         if not isinstance(kept, Kept):
             return kept
+        dask = require("dask", "dask", "Dask arrays")
         array = require("dask.array", "dask", "Dask arrays")
-        first = kept.blocks[0].compute()
-        shapes = [(part.stop - part.start, *first.shape[1:]) for part in self.parts]
+        width, dtype = dask.delayed(_describe)(kept.blocks[0]).compute()
+        shapes = [(part.stop - part.start, *width) for part in self.parts]
         pieces = zip(kept.blocks, shapes, strict=True)
         return array.concatenate(
-            [array.from_delayed(block, shape, first.dtype) for block, shape in pieces]
+            [array.from_delayed(block, shape, dtype) for block, shape in pieces]
         )
 
     def identity(self) -> str:
@@ -166,6 +167,11 @@ def _run(task: Task, block: Any, dtype: np.dtype[Any], name: str, *parts: Any) -
     if dense.ndim != 2:
         raise ValueError(f"{name} has a block of shape {dense.shape}.")
     return task(dense.astype(dtype, copy=False), *parts)
+
+
+def _describe(rows: Array) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Run on a worker: the shape of a row and the type of what is kept."""
+    return rows.shape[1:], rows.dtype
 
 
 def _tree_sum(values: list[Any]) -> Any:

@@ -70,12 +70,13 @@ def update_per_column(
         return current, all_multipliers
     basis = current.copy()
     columns, solved, is_solved = current[:, used], np.zeros(len(used)), False
-    if _is_definite(gram, _SINGULAR):
-        dual = _Dual.of(gram, cross)
+    is_well = _is_definite(gram, _WELL_CONDITIONED)
+    if is_well or _is_definite(gram, _SINGULAR):
+        dual = _Dual.of(gram, cross, squares=is_well)
         solved, is_solved = _minimise(dual, all_multipliers[used] / prepared.scale)
         inverse = dual.inverse(solved)
         found = _on_the_limit(cross @ inverse.astype(cross.dtype), solved)
-        if is_solved and not _is_definite(gram, _ILL_CONDITIONED):
+        if is_solved and not (is_well or _is_definite(gram, _ILL_CONDITIONED)):
             is_solved = _has_no_gap(dual, solved, inverse, quadratic(gram, cross, found))
         before = columns if is_solved else project_columns(columns)
         if is_solved or quadratic(gram, cross, found) <= quadratic(gram, cross, before):
@@ -136,9 +137,9 @@ class _Dual:
     triangle: Array | None
 
     @classmethod
-    def of(cls, gram: Array, cross: Array) -> _Dual:
-        """Take R of H = Q R where squaring H would cost too many digits."""
-        if _is_definite(gram, _WELL_CONDITIONED):
+    def of(cls, gram: Array, cross: Array, *, squares: bool) -> _Dual:
+        """Take HᵀH, or R of H = Q R where squaring H would cost too many digits."""
+        if squares:
             return cls(gram, (cross.T @ cross).astype(np.float64, copy=False), None)
         triangle: Array = np.linalg.qr(cross.astype(np.float64, copy=False))[1]
         return cls(gram, triangle.T @ triangle, triangle)
