@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from importlib.metadata import version
 from typing import Any, Self
@@ -25,8 +24,9 @@ from froda.factorization import alternate, codes
 from froda.factorization.checkpoint import Checkpoint
 from froda.factorization.constraints import CONSTRAINTS
 from froda.factorization.initialize import from_source_axes
+from froda.factorization.lines import report_to
 from froda.factorization.minibatch import solve_in_passes
-from froda.factorization.problem import Array, Callback, Problem, Record, StopReason
+from froda.factorization.problem import Array, Problem, StopReason
 from froda.heads import HEADS, class_scores, linear_scores, make_head
 from froda.preprocessing import Preprocessor, RowSettings, fit_preprocessor
 from froda.tables import (
@@ -310,7 +310,7 @@ class FactorizedClassifier(
     def _factorize(self, problem: Problem, axes: Array, checkpoint: Checkpoint | None) -> None:
         """Run the outer loop and store what it returns."""
         point = from_source_axes(problem, axes)
-        report = _report_to(self.callback, self.verbose, type(self).__name__)
+        report = report_to(self.callback, self.verbose, type(self).__name__)
         n_passes = getattr(self, "n_passes", None)
         if n_passes is not None:
             solution = solve_in_passes(problem, point, n_passes=n_passes, callback=report)
@@ -586,18 +586,3 @@ class FactorizedClassifier(
 def _present(rows: Any, codes: Any) -> Any:
     """Return codes as users see them."""
     return codes if isinstance(rows, np.ndarray) else rows.present(codes)
-
-
-def _report_to(callback: Callback | None, verbose: Any, name: str) -> Callback | None:
-    """Return a callback that writes a line per iteration to stderr before the given one."""
-    if not verbose:
-        return callback
-
-    def report(record: Record) -> Any:
-        sys.stderr.write(
-            f"{name}: iteration {record.iteration:4d}  objective {record.objective:.8g}  "
-            f"decrease {record.decrease:.2e}  {record.seconds:.2f} s\n"
-        )
-        return None if callback is None else callback(record)
-
-    return report
