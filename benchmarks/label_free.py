@@ -406,8 +406,8 @@ def report(folder: Path, ours: str, anchor: str, n_draws: int = 2000) -> None:
         for method in methods:
             cells = [
                 100 * np.mean([row[metric] for row in by[name, method].values()])
-                if by[name, method]
-                else np.nan
+                if len(by[name, method]) >= len(by[name, ours]) > 0
+                else np.nan  # not run, or not on all tasks
                 for name in COLLECTIONS
             ]
             print(

@@ -31,7 +31,7 @@ LAYERS = [
     ["factorization.alternate", "openset", "heads", "docstrings", "chunks"],
     ["factorization.minibatch", "daskrows"],
     ["tables"],
-    ["base", "baselines.base", "baselines.subspace", "baselines.assignment"],
+    ["base", "door", "baselines.subspace", "baselines.assignment"],
     [
         "baselines.svm",
         "baselines.sa",

@@ -37,8 +37,8 @@ from froda.baselines import (
     TCA,
     PCAResidual,
 )
-from froda.baselines.base import reject
 from froda.baselines.deep.base import DeepBaseline
+from froda.door import reject
 
 
 @dataclass(frozen=True)

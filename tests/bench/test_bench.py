@@ -59,8 +59,8 @@ def run(*words):
 
 def test_groups_and_names():
     everything = methods.select_methods("all")
-    assert len(everything) == len(set(everything)) == 25
-    assert methods.select_methods("osvm, ours,OSVM")[:2] == ("OSVM", "FRODA-svm")
+    assert len(everything) == len(set(everything)) == 26
+    assert methods.select_methods("osvm, ours,OSVM")[:2] == ("OSVM", "ProgressiveMixture")
     with pytest.raises(ValueError, match="no method 'XSVM'"):
         methods.select_methods("XSVM")
 

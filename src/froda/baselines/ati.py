@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 
 from froda.baselines.assignment import Assignment, assign, nearest_neighbours
-from froda.baselines.base import SVMBaseline
+from froda.door import SVMBaseline
 from froda.factorization.problem import Array
 from froda.validation import check_choice, check_count, check_positive
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from froda.baselines.base import SVMBaseline, document_shared
+from froda.door import SVMBaseline, document_shared
 from froda.factorization.problem import Array
 from froda.pca import Principal, principal_axes
 from froda.rows import Rows

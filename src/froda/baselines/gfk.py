@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from froda.baselines.base import SVMBaseline, document_shared
 from froda.baselines.subspace import check_n_components, fit_subspaces
+from froda.door import SVMBaseline, document_shared
 from froda.factorization.problem import Array
 
 

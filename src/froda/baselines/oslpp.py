@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from froda.baselines.base import Baseline
+from froda.door import Baseline
 from froda.factorization.problem import Array
 from froda.pca import Principal, principal_axes
 from froda.projection import OPEN, class_scatter, leading_pairs, unit_rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils import gen_batches
 
-from froda.baselines.base import Baseline, document_shared, held_out_threshold, reject
+from froda.door import Baseline, document_shared, held_out_threshold, reject
 from froda.factorization.problem import Array
 
 _BATCH = 500  # rows whose distances to all source samples are built at a time

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from froda.baselines.base import (
+from froda.baselines.subspace import check_n_components, check_room, fit_subspaces, leading
+from froda.door import (
     Baseline,
     document_shared,
     held_out_doubts,
     reject,
 )
-from froda.baselines.subspace import check_n_components, check_room, fit_subspaces, leading
 from froda.factorization.problem import Array
 from froda.heads import class_scores, make_head
 from froda.pca import Principal, principal_axes

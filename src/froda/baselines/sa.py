@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from froda.baselines.base import SVMBaseline, document_shared
 from froda.baselines.subspace import check_n_components, fit_subspaces
+from froda.door import SVMBaseline, document_shared
 from froda.factorization.problem import Array
 from froda.rows import Rows
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from froda.baselines.base import SVMBaseline, document_shared
+from froda.door import SVMBaseline, document_shared
 
 
 @document_shared

@@ -9,8 +9,8 @@ import scipy.linalg
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.utils import gen_batches
 
-from froda.baselines.base import SVMBaseline, document_shared
 from froda.baselines.subspace import check_n_components, check_room, fit_subspaces
+from froda.door import SVMBaseline, document_shared
 from froda.factorization.problem import Array
 from froda.validation import check_choice, check_positive
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from froda.baselines.base import Baseline, document_shared
+from froda.door import Baseline, document_shared
 from froda.factorization.problem import Array
 from froda.preprocessing import RowSettings
 from froda.progressive import rounds

@@ -13,7 +13,6 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.stats import rankdata
-from sklearn.linear_model import LogisticRegression
 
 from froda.factorization.problem import Array
 from froda.pca import Principal, principal_axes
@@ -36,6 +35,8 @@ class Evidence:
     @classmethod
     def of(cls, source: Array, numbers: Array, target: Array, n_known: int, n_axes: int) -> Self:
         """Fit both views; the class ``n_known`` of the source is that of its unknown rows."""
+        from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - as in `rounds`
+
         mean_square = float(np.einsum("ij,ij->", source, source) / len(source))
         penalty = 1 / max(mean_square, np.finfo(float).tiny)
         classifier = LogisticRegression(C=penalty, max_iter=_MAX_ITER).fit(source, numbers)

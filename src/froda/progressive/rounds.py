@@ -19,7 +19,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from sklearn.cluster import KMeans
 
 from froda.factorization.problem import Array
 from froda.projection import OPEN, class_scatter, leading_pairs, unit_rows
@@ -111,6 +110,8 @@ def keep_apart(centres: Centres, share: float) -> Centres:
 
 def cluster(rows: Array, n_clusters: int, seed: int) -> Array:
     """Return the cluster of each row; the order of the rows does not matter."""
+    from sklearn.cluster import KMeans  # noqa: PLC0415 - keeps `import froda` quick
+
     n_clusters = min(n_clusters, max(1, len(rows) // _LEAST_ROWS))
     order = np.lexsort(rows.T[::-1])
     found = KMeans(n_clusters, n_init=_RESTARTS, random_state=seed).fit(rows[order])

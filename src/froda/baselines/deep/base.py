@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from sklearn.utils import check_random_state
 
-from froda.baselines.base import (
-    Baseline,
-    canonical_order,
-    document_shared,
-    held_out_threshold,
-    number_of_folds,
-    reject,
-)
 from froda.baselines.deep.network import (
     Layers,
     Shapes,
     class_scores,
     start_layers,
     unknown_log_odds,
+)
+from froda.door import (
+    Baseline,
+    canonical_order,
+    document_shared,
+    held_out_threshold,
+    number_of_folds,
+    reject,
 )
 from froda.extras import require
 from froda.factorization.problem import Array

@@ -1,4 +1,4 @@
-"""The common door of the baselines: check, prepare, call, label; no method of its own."""
+"""The door of methods on prepared features: check, prepare, call, label; no method of its own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.validation import check_is_fitted
 
 from froda.docstrings import SETTINGS
@@ -295,6 +294,8 @@ def held_out_doubts(features: Array, numbers: Array, doubt: HeldOutDoubt) -> Arr
     Rows are sorted before they are dealt out, so that the order in which they came does not
     matter, and dealt at random (fixed seed), so that no fold is a corner of the space.
     """
+    from sklearn.model_selection import StratifiedKFold  # noqa: PLC0415 - quick `import froda`
+
     n_folds = number_of_folds(numbers)
     if n_folds < 2:
         return None
