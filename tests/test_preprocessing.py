@@ -236,3 +236,14 @@ def test_a_domain_that_does_not_vary_is_refused(rng):
             fit_preprocessor(np.ones_like(Xs), Xt, settings, 0.9)
         with pytest.raises(ValueError, match="all rows of X_target are the same"):
             fit_preprocessor(Xs, np.ones_like(Xt), settings, 0.9)
+
+
+def test_a_floor_keeps_small_columns_small(rng):
+    rows = rng.normal(size=(200, 4)) * np.array([1.0, 1.0, 1.0, 1e-3])
+    settings = RowSettings(row_sum=False, unit_norm=False, floor=1.0)
+    preprocessor, source, _ = fit_preprocessor(rows, rows, settings, None)
+    variance = rows.var(axis=0)
+    expected = (rows - rows.mean(axis=0)) / np.sqrt(variance + variance.mean())
+    np.testing.assert_allclose(source, expected)
+    np.testing.assert_allclose(preprocessor.transform_target(rows), expected)
+    assert source[:, 3].std() < 0.01

@@ -442,7 +442,8 @@ def _two_passes(
         raise ValueError(f"{raw.name} has {raw.n_rows} rows and y {len(numbers)} labels.")
     scale = None
     if settings.zscore:
-        scale = scale_from(stats.n_rows, stats.mean, stats.squares / stats.n_rows, raw.dtype)
+        variance = stats.squares / stats.n_rows
+        scale = scale_from(stats.n_rows, stats.mean, variance, raw.dtype, settings.floor)
     task = SecondPass(scale, settings.unit_norm, n_known)
     factors, totals = raw.map_reduce(task, (sums, numbers))
     moments = totals.moments
