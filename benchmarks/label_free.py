@@ -323,7 +323,7 @@ def calibration_error(chances: Array, hits: Array) -> float:
 RUNS = {"ablation": run_ablation, "shares": run_shares, "habits": run_habits}
 
 
-def run(what: str, data: Path, out: Path, n_jobs: int, every: int) -> Path:
+def run(what: str, data: Path, out: Path, n_jobs: int, every: int, only: str) -> Path:
     """Run what is not there yet, a line of JSON a task."""
     out.mkdir(parents=True, exist_ok=True)
     path = out / f"{what}.jsonl"
@@ -332,7 +332,7 @@ def run(what: str, data: Path, out: Path, n_jobs: int, every: int) -> Path:
     tasks = [
         (key, task)
         for number, (key, task) in enumerate(judging_tasks(data))
-        if number % every == 0 and key not in done
+        if number % every == 0 and key not in done and only in key[0]
     ]
 
     def one(key: tuple[str, str, str, int], task: OpenSetTask) -> dict[str, Any]:
@@ -451,13 +451,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("label-free"))
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--every", type=int, default=1, help="take every k-th task only")
+    parser.add_argument("--only", default="", help="take collections with this in the name")
     parser.add_argument("--ours", default="ProgressiveMixture")
     parser.add_argument("--anchor", default="OSLPP-32-32-0.15")
     given = parser.parse_args()
     if given.what == "report":
         report(given.folder, given.ours, given.anchor)
         return
-    path = run(given.what, given.folder, given.out, given.jobs, given.every)
+    path = run(given.what, given.folder, given.out, given.jobs, given.every, given.only)
     if given.what == "habits":
         print_habits(path)
     else:
