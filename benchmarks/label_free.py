@@ -37,7 +37,8 @@ from froda.datasets.loaders import dataset_domains, load_domain
 from froda.datasets.protocols import make_task
 from froda.factorization.problem import Array
 from froda.metrics import open_set_scores, oscr
-from froda.progressive.evidence import Evidence, otsu_cut, standardise
+from froda.openset import otsu_cut
+from froda.progressive.evidence import Evidence, standardise
 
 METRICS = ("OS", "OS*", "UNK", "HOS", "AUROC", "OSCR")
 SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9)

@@ -16,7 +16,13 @@ ROOT = Path(froda.__file__).parent
 # A module may import those in its own layer and in the layers before it.
 LAYERS = [
     ["factorization.problem", "factorization", "extras", "tally"],
-    ["factorization.penalties", "factorization.constraints", "factorization.linear", "rows"],
+    [
+        "factorization.penalties",
+        "factorization.constraints",
+        "factorization.linear",
+        "rows",
+        "progress",
+    ],
     ["projection"],
     ["factorization.objective", "factorization.initialize", "pca", "dimension"],
     ["factorization.newton", "factorization.bases", "factorization.source"],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from importlib.metadata import version
 from typing import Any, Self
@@ -26,9 +25,10 @@ from froda.factorization.checkpoint import Checkpoint
 from froda.factorization.constraints import CONSTRAINTS
 from froda.factorization.initialize import from_source_axes
 from froda.factorization.minibatch import solve_in_passes
-from froda.factorization.problem import Array, Callback, Problem, Record, StopReason
+from froda.factorization.problem import Array, Problem, StopReason
 from froda.heads import HEADS, class_scores, linear_scores, make_head
 from froda.preprocessing import Preprocessor, RowSettings, fit_preprocessor
+from froda.progress import report_to
 from froda.tables import (
     axes_of,
     come_as_tables,
@@ -177,8 +177,12 @@ class FactorizedClassifier(
         for name in ("alpha", "lam", "lam_source"):
             if getattr(self, name, None) is not None or name != "lam_source":
                 check_positive(name, getattr(self, name))
-        for name in ("beta", "epsilon", "tol"):
+        for name in ("beta", "tol"):
             check_positive(name, getattr(self, name, 0.0), zero=True)
+        if isinstance(self.epsilon, str):
+            check_choice("epsilon, where it is no number,", self.epsilon, ("auto",))
+        else:
+            check_positive("epsilon", self.epsilon, zero=True)
         for name in ("row_sum", "zscore", "unit_norm"):
             check_flag(name, getattr(self, name))
         check_choice("constraint", self.constraint, CONSTRAINTS)
@@ -310,7 +314,7 @@ class FactorizedClassifier(
     def _factorize(self, problem: Problem, axes: Array, checkpoint: Checkpoint | None) -> None:
         """Run the outer loop and store what it returns."""
         point = from_source_axes(problem, axes)
-        report = _report_to(self.callback, self.verbose, type(self).__name__)
+        report = report_to(self.callback, self.verbose, type(self).__name__)
         n_passes = getattr(self, "n_passes", None)
         if n_passes is not None:
             solution = solve_in_passes(problem, point, n_passes=n_passes, callback=report)
@@ -346,17 +350,25 @@ class FactorizedClassifier(
     def _judge_target(self, domains: Domains, target: Any) -> None:
         """Set unknown_mask_: the target samples that the codes call unknown."""
         self._is_closed_set = domains.is_closed_set
-        basis, judge = self._target_basis, openset.Judge(self._prepared, float(self.epsilon))
-        if isinstance(target, np.ndarray):
-            flags = judge(target @ basis, self.target_codes_)
+        basis = self._target_basis
+
+        def over_target(function: Any) -> Array:
+            if isinstance(target, np.ndarray):
+                return function(target @ basis, self.target_codes_)
+            return np.asarray(target.map_products(function, basis, self.target_codes_))
+
+        if self.epsilon == "auto":
+            share = openset.PrivateShare(self._prepared.widths)
+            self.epsilon_ = openset.epsilon_of(over_target(share))
         else:
-            flags = np.asarray(target.map_products(judge, basis, self.target_codes_))
+            self.epsilon_ = float(self.epsilon)
+        flags = over_target(openset.Judge(self._prepared, self.epsilon_))
         self.unknown_mask_ = flags & (not self._is_closed_set)
 
     def _verdict(self, features: Array, sample_codes: Array) -> openset.Verdict:
         """Return score and decision for codes of preprocessed samples."""
         cross = features @ self._target_basis
-        return openset.judge(self._prepared, cross, sample_codes, float(self.epsilon))
+        return openset.judge(self._prepared, cross, sample_codes, self.epsilon_)
 
     @property
     def _target_basis(self) -> Array:
@@ -444,7 +456,7 @@ class FactorizedClassifier(
     @property
     def unknown_threshold_(self) -> float:
         """Score from which on the codes call a sample unknown."""
-        return openset.threshold(float(self.epsilon))
+        return openset.threshold(self.epsilon_)
 
     @takes_tables
     def decision_function(self, X: Any) -> Array:
@@ -473,7 +485,7 @@ class FactorizedClassifier(
         if not self._decides_by_flag or self._is_closed_set:
             return scores
         verdict = self._verdict(features, sample_codes)
-        return openset.overrule(scores, verdict, float(self.epsilon))
+        return openset.overrule(scores, verdict, self.epsilon_)
 
     @takes_tables
     def predict(self, X: Any) -> Array:
@@ -586,18 +598,3 @@ class FactorizedClassifier(
 def _present(rows: Any, codes: Any) -> Any:
     """Return codes as users see them."""
     return codes if isinstance(rows, np.ndarray) else rows.present(codes)
-
-
-def _report_to(callback: Callback | None, verbose: Any, name: str) -> Callback | None:
-    """Return a callback that writes a line per iteration to stderr before the given one."""
-    if not verbose:
-        return callback
-
-    def report(record: Record) -> Any:
-        sys.stderr.write(
-            f"{name}: iteration {record.iteration:4d}  objective {record.objective:.8g}  "
-            f"decrease {record.decrease:.2e}  {record.seconds:.2f} s\n"
-        )
-        return None if callback is None else callback(record)
-
-    return report
