@@ -179,10 +179,7 @@ class FactorizedClassifier(
                 check_positive(name, getattr(self, name))
         for name in ("beta", "tol"):
             check_positive(name, getattr(self, name, 0.0), zero=True)
-        if isinstance(self.epsilon, str):
-            check_choice("epsilon, where it is no number,", self.epsilon, ("auto",))
-        else:
-            check_positive("epsilon", self.epsilon, zero=True)
+        openset.check_epsilon(self.epsilon)
         for name in ("row_sum", "zscore", "unit_norm"):
             check_flag(name, getattr(self, name))
         check_choice("constraint", self.constraint, CONSTRAINTS)
@@ -357,11 +354,9 @@ class FactorizedClassifier(
                 return function(target @ basis, self.target_codes_)
             return np.asarray(target.map_products(function, basis, self.target_codes_))
 
-        if self.epsilon == "auto":
-            share = openset.PrivateShare(self._prepared.widths)
-            self.epsilon_ = openset.epsilon_of(over_target(share))
-        else:
-            self.epsilon_ = float(self.epsilon)
+        share = openset.PrivateShare(self._prepared.widths)
+        is_found = isinstance(self.epsilon, str)
+        self.epsilon_ = openset.epsilon_of(over_target(share)) if is_found else float(self.epsilon)
         flags = over_target(openset.Judge(self._prepared, self.epsilon_))
         self.unknown_mask_ = flags & (not self._is_closed_set)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from froda.factorization.codes import PreparedCodes, block_pulls
 from froda.factorization.penalties import group_norms
 from froda.factorization.problem import Array
+from froda.validation import check_positive
 
 _PAPERS_EPSILON = 0.2
 
@@ -19,6 +21,14 @@ class Verdict:
 
     score: Array
     is_unknown: Array
+
+
+def check_epsilon(value: Any) -> None:
+    """Require a number from 0 on, or "auto"."""
+    if not isinstance(value, str):
+        check_positive("epsilon", value, zero=True)
+    elif value != "auto":
+        raise ValueError(f"epsilon must be a number of at least 0 or 'auto', got {value!r}.")
 
 
 def threshold(epsilon: float) -> float:

@@ -346,9 +346,12 @@ class OpenSetSearch(ClassifierMixin, BaseEstimator):
     ----------
     candidates : dict of str to estimator
         Unfitted estimators with ``fit(X, y, X_target)``, by name; they stay unfitted.
-    scoring : str or callable, default="leave_classes_out"
+    scoring : str or callable, default="neighbourhood"
         "leave_classes_out", "stability", "certainty" or "neighbourhood", or a function of
-        ``(estimator, X, y, X_target)`` whose larger values are better.
+        ``(estimator, X, y, X_target)`` whose larger values are better. Over the methods measured
+        in ``docs/results/selection.md`` the first and the last rank methods as their HOS does;
+        "stability" and "certainty" prefer methods that call nothing unknown, and are only for
+        candidates that are alike.
 
     Attributes
     ----------
@@ -382,7 +385,7 @@ class OpenSetSearch(ClassifierMixin, BaseEstimator):
     """
 
     def __init__(
-        self, candidates: Mapping[str, Any], *, scoring: str | Scorer = "leave_classes_out"
+        self, candidates: Mapping[str, Any], *, scoring: str | Scorer = "neighbourhood"
     ) -> None:
         self.candidates = candidates
         self.scoring = scoring
