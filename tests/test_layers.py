@@ -17,11 +17,11 @@ ROOT = Path(froda.__file__).parent
 LAYERS = [
     ["factorization.problem", "factorization", "extras", "tally"],
     [
+        "factorization.lines",
         "factorization.penalties",
         "factorization.constraints",
         "factorization.linear",
         "rows",
-        "progress",
     ],
     ["projection"],
     ["factorization.objective", "factorization.initialize", "pca", "dimension"],

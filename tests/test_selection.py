@@ -134,14 +134,28 @@ def test_stability_sees_labels_that_hang_on_the_draw(blobs):
     assert stability(GOOD, *blobs) > stability(Prototypes(7.0, noise=5.0), *blobs) + 0.2
 
 
-def test_neighbourhood_of_labels_by_chance_is_zero(blobs):
+def test_neighbours_are_those_by_direction(blobs, rng):
+    X, y, X_target = blobs
+
+    class Directions(Prototypes):
+        def predict(self, X):
+            return X.argmax(axis=1)
+
+    lengths = rng.uniform(0.01, 100, size=(len(X_target), 1))
+    expected = neighbourhood(Directions(), X, y, X_target)
+    assert expected > 0.9
+    assert neighbourhood(Directions(), X, y, lengths * X_target) == pytest.approx(expected)
+
+
+def test_labels_by_chance_earn_nothing(blobs):
     """Labels that do not follow the rows agree as often as their shares say."""
 
     class Lottery(Prototypes):
         def predict(self, X):
-            return np.random.default_rng(0).integers(0, 2, len(X))
+            return np.random.default_rng(self.shift_).integers(0, 2, len(X))
 
     assert abs(neighbourhood(Lottery(), *blobs)) < 0.15
+    assert abs(stability(Lottery(), *blobs)) < 0.2
     X, y, X_target = blobs
     assert neighbourhood(GOOD, X, y, 3 * X_target[:2], n_neighbors=9) == 0  # one label
 

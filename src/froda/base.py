@@ -24,11 +24,11 @@ from froda.factorization import alternate, codes
 from froda.factorization.checkpoint import Checkpoint
 from froda.factorization.constraints import CONSTRAINTS
 from froda.factorization.initialize import from_source_axes
+from froda.factorization.lines import report_to
 from froda.factorization.minibatch import solve_in_passes
 from froda.factorization.problem import Array, Problem, StopReason
 from froda.heads import HEADS, class_scores, linear_scores, make_head
 from froda.preprocessing import Preprocessor, RowSettings, fit_preprocessor
-from froda.progress import report_to
 from froda.tables import (
     axes_of,
     come_as_tables,

@@ -1,4 +1,4 @@
-"""A line per iteration for those who want to watch a fit."""
+"""A line on stderr for each iteration of the outer loop."""
 
 from __future__ import annotations
 
