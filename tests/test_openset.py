@@ -204,10 +204,16 @@ def test_the_found_epsilon_parts_the_shares_at_their_cut(rng, basis):
     some = shared + private > 0
     np.testing.assert_allclose(shares[some], private[some] / (private + shared)[some])
     np.testing.assert_array_equal(shares[~some], 1)
-    epsilon = openset.epsilon_of(shares)
-    assert openset.threshold(epsilon) == pytest.approx(otsu_cut(shares))
-    np.testing.assert_array_equal(shared <= epsilon * private, shares > otsu_cut(shares))
+    cut = otsu_cut(shares)
+    second = otsu_cut(shares[shares > cut])
+    assert cut < second < 1
+    for surest, expected in ((False, cut), (True, second)):
+        epsilon = openset.epsilon_of(shares, surest=surest)
+        assert openset.threshold(epsilon) == pytest.approx(expected)
+        np.testing.assert_array_equal(shared <= epsilon * private, shares > expected)
 
 
-def test_shares_without_a_cut_leave_the_usual_epsilon():
-    assert openset.epsilon_of(np.ones(5)) == 0.2
+@pytest.mark.parametrize("surest", [False, True])
+def test_shares_without_a_cut_leave_the_usual_epsilon(surest):
+    assert openset.epsilon_of(np.ones(5), surest=surest) == 0.2
+    assert openset.epsilon_of(np.array([0.0, 0, 1, 1]), surest=surest) == 1  # one cut, no second

@@ -354,9 +354,11 @@ class FactorizedClassifier(
                 return function(target @ basis, self.target_codes_)
             return np.asarray(target.map_products(function, basis, self.target_codes_))
 
-        share = openset.PrivateShare(self._prepared.widths)
-        is_found = isinstance(self.epsilon, str)
-        self.epsilon_ = openset.epsilon_of(over_target(share)) if is_found else float(self.epsilon)
+        if isinstance(self.epsilon, str):
+            shares = over_target(openset.PrivateShare(self._prepared.widths))
+            self.epsilon_ = openset.epsilon_of(shares, surest=not self._decides_by_flag)
+        else:
+            self.epsilon_ = float(self.epsilon)
         flags = over_target(openset.Judge(self._prepared, self.epsilon_))
         self.unknown_mask_ = flags & (not self._is_closed_set)
 

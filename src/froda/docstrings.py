@@ -38,8 +38,8 @@ SETTINGS = {
         epsilon : float or "auto", default=0.2
             A sample is flagged unknown when the norm of its shared code is at most
             ``epsilon`` times that of its private code. "auto" parts the target of the fit in
-            two by Otsu's cut of the shares |Tu| / (|Tv| + |Tu|), and is 0.2 where these are
-            all the same.
+            two by Otsu's cut of the shares |Tu| / (|Tv| + |Tu|), and where the flagged samples
+            train the head the upper part once more; it is 0.2 where all shares are the same.
         """,
     "head": """
         head : {heads} or classifier, default="svm"

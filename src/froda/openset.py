@@ -83,14 +83,19 @@ def _share(shared: Array, private: Array) -> Array:
     return np.divide(private, both, out=np.ones_like(both), where=both > 0)
 
 
-def epsilon_of(shares: Array) -> float:
+def epsilon_of(shares: Array, *, surest: bool) -> float:
     """Return the epsilon at which the shares of the private code part in two by Otsu's cut.
 
-    The share is 1 / (1 + |Tv|/|Tu|), so that a cut of the one is a cut of the other. Shares
-    that are all the same have none; the paper's 0.2 is returned.
+    The share is 1 / (1 + |Tv|/|Tu|), so that a cut of the one is a cut of the other. With
+    ``surest`` the upper part is parted once more: what teaches a classifier must be pure rather
+    than complete. Shares that are all the same have no cut; the paper's 0.2 is returned.
     """
-    cut = otsu_cut(shares.astype(np.float64))
-    return 1 / cut - 1 if np.isfinite(cut) else _PAPERS_EPSILON
+    shares = shares.astype(np.float64)
+    cut = otsu_cut(shares)
+    if not np.isfinite(cut):
+        return _PAPERS_EPSILON
+    second = otsu_cut(shares[shares > cut]) if surest else np.inf
+    return 1 / second - 1 if np.isfinite(second) else 1 / cut - 1
 
 
 def overrule(scores: Array, verdict: Verdict, epsilon: float) -> Array:
