@@ -37,7 +37,8 @@ from froda.datasets.loaders import dataset_domains, load_domain
 from froda.datasets.protocols import make_task
 from froda.factorization.problem import Array
 from froda.metrics import open_set_scores, oscr
-from froda.progressive.evidence import Evidence, otsu_cut, standardise
+from froda.openset import otsu_cut
+from froda.progressive.evidence import Evidence, standardise
 
 METRICS = ("OS", "OS*", "UNK", "HOS", "AUROC", "OSCR")
 SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9)
@@ -323,7 +324,7 @@ def calibration_error(chances: Array, hits: Array) -> float:
 RUNS = {"ablation": run_ablation, "shares": run_shares, "habits": run_habits}
 
 
-def run(what: str, data: Path, out: Path, n_jobs: int, every: int, only: str) -> Path:
+def run(what: str, data: Path, out: Path, *, n_jobs: int, every: int, only: str) -> Path:
     """Run what is not there yet, a line of JSON a task."""
     out.mkdir(parents=True, exist_ok=True)
     path = out / f"{what}.jsonl"
@@ -458,7 +459,14 @@ def main() -> None:
     if given.what == "report":
         report(given.folder, given.ours, given.anchor)
         return
-    path = run(given.what, given.folder, given.out, given.jobs, given.every, given.only)
+    path = run(
+        given.what,
+        given.folder,
+        given.out,
+        n_jobs=given.jobs,
+        every=given.every,
+        only=given.only,
+    )
     if given.what == "habits":
         print_habits(path)
     else:

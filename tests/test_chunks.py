@@ -83,6 +83,15 @@ def test_the_size_of_chunks_changes_nothing(chunk_size, task):
         )
 
 
+def test_the_found_epsilon_is_that_of_all_chunks(task):
+    X, y, X_target = task
+    expected = fit(FRODA, X, y, X_target, epsilon="auto")
+    found = fit(FRODA, X, y, X_target, epsilon="auto", chunk_size=17)
+    assert found.epsilon_ == pytest.approx(expected.epsilon_)
+    assert found.epsilon_ != pytest.approx(0.2)
+    assert_same(found, expected, X_target)
+
+
 def test_fit_predict_in_chunks(task):
     X, y, X_target = task
     settings = {"n_components": 3, "chunk_size": 20}

@@ -49,7 +49,11 @@ def assert_same(found, expected, X_target):
     assert_array_equal(found.predict(X_target), expected.predict(X_target))
 
 
-@pytest.mark.parametrize("settings", [{}, {"n_components": "sdm"}, {"pca_variance": None}], ids=str)
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"n_components": "sdm"}, {"pca_variance": None}, {"epsilon": "auto"}],
+    ids=str,
+)
 @pytest.mark.parametrize("method", METHODS)
 def test_threads_find_what_memory_finds(method, settings, task):
     X, y, X_target = task

@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from froda import DFRODA, DFRODAU, FRODA, base
+from froda import DFRODA, DFRODAU, FRODA, base, openset
 from froda.factorization import alternate, codes
 from froda.factorization.problem import Record, StopReason
 
@@ -95,6 +95,29 @@ def test_outputs_agree_with_each_other(method, head, decision, rng):
         assert np.all(labels[flagged] == -1)
         if method is not DFRODAU:
             assert_array_equal(labels == -1, flagged)
+
+
+@pytest.mark.parametrize("decision", ["augmented", "flag"])
+@pytest.mark.parametrize("method", ALL)
+def test_epsilon_is_found_in_the_target(method, decision, rng):
+    X, y, X_target, y_target = make_task(rng)
+    model = method(n_components=2, epsilon="auto", decision=decision).fit(X, y, X_target)
+    found = model.predict(X_target)
+    assert (found == y_target).mean() >= 0.85
+    norms = [np.linalg.norm(part, axis=1) for part in np.split(model.target_codes_, [2], axis=1)]
+    shares = np.divide(norms[1], norms[0] + norms[1], out=np.ones(180), where=sum(norms) > 0)
+    cut = openset.otsu_cut(shares)
+    if decision == "augmented":  # the flagged train the head: the surest of them
+        cut = openset.otsu_cut(shares[shares > cut])
+    assert model.unknown_threshold_ == pytest.approx(cut)
+    assert model.epsilon_ == pytest.approx(1 / cut - 1)
+    assert_array_equal(model.unknown_mask_, shares > cut)
+    assert_array_equal(model.unknown_mask_, model.unknown_score(X_target) >= cut)
+    given = clone(model).set_params(epsilon=model.epsilon_)
+    assert_array_equal(given.fit_predict(X, y, X_target), found)
+    assert given.epsilon_ == given.epsilon
+    assert model.set_params(epsilon=7.0).epsilon_ == given.epsilon  # until the next fit
+    assert_array_equal(model.predict(X_target), found)
 
 
 @pytest.mark.parametrize("method", ALL)
@@ -476,7 +499,7 @@ BAD_SETTINGS = {
     "n_components": [0, -3, 2.5, "auto", None, True, 30, 10_000],
     "alpha": [0, -1, np.nan, np.inf, "much", None],
     "lam": [0, -1, np.nan, None],
-    "epsilon": [-0.1, np.nan, None],
+    "epsilon": [-0.1, np.nan, None, "automatic"],
     "tol": [-1e-3, np.nan],
     "max_iter": [0, 1.5],
     "head": ["tree", 3],

@@ -54,6 +54,7 @@ LAYERS = [
     ["estimators", "datasets.record"],
     ["datasets.files", "datasets.protocols"],
     ["__init__", "datasets.digits", "datasets.synthetic", "datasets.loaders", "datasets", "plots"],
+    ["selection"],
     ["bench", "bench.methods", "bench.published"],
     ["bench.store", "bench.runtimes", "demo"],
     ["bench.runner", "bench.tables", "bench.figures"],

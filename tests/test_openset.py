@@ -7,6 +7,7 @@ import pytest
 
 from froda import openset
 from froda.factorization import codes
+from froda.openset import otsu_cut
 
 EPSILON = 0.2
 LAM = 2.0
@@ -174,3 +175,45 @@ def test_overrule_lifts_more_where_the_margin_is_larger():
     verdict = openset.Verdict(np.array([0.9, 1.2, 1.9]), np.array([True, True, True]))
     lifted = openset.overrule(scores, verdict, EPSILON)[:, -1]
     np.testing.assert_allclose(lifted, 0.6 + verdict.score - openset.threshold(EPSILON))
+
+
+def between_groups(values, cut):
+    """Return the variance between the groups below and above a cut, by its definition."""
+    low, high = values[values <= cut], values[values > cut]
+    centre = values.mean()
+    return len(low) * (low.mean() - centre) ** 2 + len(high) * (high.mean() - centre) ** 2
+
+
+@pytest.mark.parametrize("n", [2, 3, 10, 57])
+def test_the_cut_is_the_best_of_all_cuts(rng, n):
+    values = np.concatenate([rng.normal(size=n), rng.normal(size=n // 2) + 4])
+    ordered = np.sort(values)
+    best = max(between_groups(values, cut) for cut in (ordered[1:] + ordered[:-1]) / 2)
+    np.testing.assert_allclose(between_groups(values, otsu_cut(values)), best)
+
+
+def test_values_that_are_all_the_same_have_no_cut():
+    assert otsu_cut(np.full(7, 0.3)) == np.inf
+    assert otsu_cut(np.array([1.0])) == np.inf
+
+
+def test_the_found_epsilon_parts_the_shares_at_their_cut(rng, basis):
+    _, found = judge(basis, mixtures(rng, basis))
+    shares = openset.PrivateShare((3, 2))(None, found)
+    shared, private = group_norms(found)
+    some = shared + private > 0
+    np.testing.assert_allclose(shares[some], private[some] / (private + shared)[some])
+    np.testing.assert_array_equal(shares[~some], 1)
+    cut = otsu_cut(shares)
+    second = otsu_cut(shares[shares > cut])
+    assert cut < second < 1
+    for surest, expected in ((False, cut), (True, second)):
+        epsilon = openset.epsilon_of(shares, surest=surest)
+        assert openset.threshold(epsilon) == pytest.approx(expected)
+        np.testing.assert_array_equal(shared <= epsilon * private, shares > expected)
+
+
+@pytest.mark.parametrize("surest", [False, True])
+def test_shares_without_a_cut_leave_the_usual_epsilon(surest):
+    assert openset.epsilon_of(np.ones(5), surest=surest) == 0.2
+    assert openset.epsilon_of(np.array([0.0, 0, 1, 1]), surest=surest) == 1  # one cut, no second

@@ -15,8 +15,16 @@ import froda.baselines
 import froda.datasets
 import froda.images
 import froda.metrics
+import froda.selection
 
-PACKAGES = (froda, froda.baselines, froda.datasets, froda.images, froda.metrics)
+PACKAGES = (
+    froda,
+    froda.baselines,
+    froda.datasets,
+    froda.images,
+    froda.metrics,
+    froda.selection,
+)
 MORE = [
     "froda.baselines.deep.base.Epoch",
     "froda.dimension.subspace_disagreement",
@@ -62,7 +70,7 @@ LEFT_OUT = {"ES01", "SA01", "SA04", "EX01", "RT02", "GL01", "GL02", "GL03", "SS0
 
 
 def test_all_is_true():
-    for module in (froda, froda.datasets):
+    for module in (froda, froda.datasets, froda.selection):
         assert sorted(module.__all__) == sorted(set(module.__all__))
         assert all(hasattr(module, name) for name in module.__all__)
 

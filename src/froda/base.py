@@ -177,8 +177,9 @@ class FactorizedClassifier(
         for name in ("alpha", "lam", "lam_source"):
             if getattr(self, name, None) is not None or name != "lam_source":
                 check_positive(name, getattr(self, name))
-        for name in ("beta", "epsilon", "tol"):
+        for name in ("beta", "tol"):
             check_positive(name, getattr(self, name, 0.0), zero=True)
+        openset.check_epsilon(self.epsilon)
         for name in ("row_sum", "zscore", "unit_norm"):
             check_flag(name, getattr(self, name))
         check_choice("constraint", self.constraint, CONSTRAINTS)
@@ -346,17 +347,25 @@ class FactorizedClassifier(
     def _judge_target(self, domains: Domains, target: Any) -> None:
         """Set unknown_mask_: the target samples that the codes call unknown."""
         self._is_closed_set = domains.is_closed_set
-        basis, judge = self._target_basis, openset.Judge(self._prepared, float(self.epsilon))
-        if isinstance(target, np.ndarray):
-            flags = judge(target @ basis, self.target_codes_)
+        basis = self._target_basis
+
+        def over_target(function: Any) -> Array:
+            if isinstance(target, np.ndarray):
+                return function(target @ basis, self.target_codes_)
+            return np.asarray(target.map_products(function, basis, self.target_codes_))
+
+        if isinstance(self.epsilon, str):
+            shares = over_target(openset.PrivateShare(self._prepared.widths))
+            self.epsilon_ = openset.epsilon_of(shares, surest=not self._decides_by_flag)
         else:
-            flags = np.asarray(target.map_products(judge, basis, self.target_codes_))
+            self.epsilon_ = float(self.epsilon)
+        flags = over_target(openset.Judge(self._prepared, self.epsilon_))
         self.unknown_mask_ = flags & (not self._is_closed_set)
 
     def _verdict(self, features: Array, sample_codes: Array) -> openset.Verdict:
         """Return score and decision for codes of preprocessed samples."""
         cross = features @ self._target_basis
-        return openset.judge(self._prepared, cross, sample_codes, float(self.epsilon))
+        return openset.judge(self._prepared, cross, sample_codes, self.epsilon_)
 
     @property
     def _target_basis(self) -> Array:
@@ -444,7 +453,7 @@ class FactorizedClassifier(
     @property
     def unknown_threshold_(self) -> float:
         """Score from which on the codes call a sample unknown."""
-        return openset.threshold(float(self.epsilon))
+        return openset.threshold(self.epsilon_)
 
     @takes_tables
     def decision_function(self, X: Any) -> Array:
@@ -473,7 +482,7 @@ class FactorizedClassifier(
         if not self._decides_by_flag or self._is_closed_set:
             return scores
         verdict = self._verdict(features, sample_codes)
-        return openset.overrule(scores, verdict, float(self.epsilon))
+        return openset.overrule(scores, verdict, self.epsilon_)
 
     @takes_tables
     def predict(self, X: Any) -> Array:

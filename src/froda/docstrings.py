@@ -35,9 +35,11 @@ SETTINGS = {
             times ``alpha``, like the reconstruction it is weighed against.
         """,
     "epsilon": """
-        epsilon : float, default=0.2
+        epsilon : float or "auto", default=0.2
             A sample is flagged unknown when the norm of its shared code is at most
-            ``epsilon`` times that of its private code.
+            ``epsilon`` times that of its private code. "auto" parts the target of the fit in
+            two by Otsu's cut of the shares |Tu| / (|Tv| + |Tu|), and where the flagged samples
+            train the head the upper part once more; it is 0.2 where all shares are the same.
         """,
     "head": """
         head : {heads} or classifier, default="svm"
@@ -139,6 +141,8 @@ disagreement_ : array
     ``n_components`` was given.
 shared_basis_, private_basis_ : array of shape (n_kept, d)
     V and U, in the coordinates of the joint PCA.
+epsilon_ : float
+    The epsilon that decides: the one given, or the one found.
 target_codes_ : array of shape (n_target, d + d_private)
     Codes of the target samples: shared, then private.
 source_codes_ : array of shape (n_source, d)

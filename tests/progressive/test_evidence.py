@@ -3,37 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import spearmanr
 
 from froda.progressive.evidence import (
     Evidence,
-    otsu_cut,
     rank_correlation,
     share_outside,
     standardise,
 )
-
-
-def between_groups(values, cut):
-    """Return the variance between the groups below and above a cut, by its definition."""
-    low, high = values[values <= cut], values[values > cut]
-    centre = values.mean()
-    return len(low) * (low.mean() - centre) ** 2 + len(high) * (high.mean() - centre) ** 2
-
-
-@pytest.mark.parametrize("n", [2, 3, 10, 57])
-def test_the_cut_is_the_best_of_all_cuts(rng, n):
-    values = np.concatenate([rng.normal(size=n), rng.normal(size=n // 2) + 4])
-    ordered = np.sort(values)
-    best = max(between_groups(values, cut) for cut in (ordered[1:] + ordered[:-1]) / 2)
-    assert_allclose(between_groups(values, otsu_cut(values)), best)
-
-
-def test_values_that_are_all_the_same_have_no_cut():
-    assert otsu_cut(np.full(7, 0.3)) == np.inf
-    assert otsu_cut(np.array([1.0])) == np.inf
 
 
 def test_the_agreement_is_spearmans(rng):

@@ -9,9 +9,10 @@ import numpy as np
 
 from froda.door import Baseline, document_shared
 from froda.factorization.problem import Array
+from froda.openset import otsu_cut
 from froda.preprocessing import RowSettings
 from froda.progressive import rounds
-from froda.progressive.evidence import Evidence, otsu_cut, standardise
+from froda.progressive.evidence import Evidence, standardise
 from froda.projection import unit_rows
 from froda.validation import check_count, check_positive, check_seed
 

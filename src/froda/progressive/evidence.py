@@ -94,20 +94,3 @@ def standardise(values: Array) -> Array:
     """Return values less their mean, in deviations; zeros where they are all the same."""
     spread = values.std()
     return (values - values.mean()) / spread if spread > 0 else np.zeros_like(values)
-
-
-def otsu_cut(values: Array) -> float:
-    """Return the cut between the two groups that Otsu's criterion tells apart best.
-
-    The criterion is the variance between the groups below and above the cut. Constant values
-    have no cut, and infinity is returned.
-    """
-    ordered = np.sort(values)
-    if len(ordered) < 2 or ordered[0] == ordered[-1]:
-        return np.inf
-    sums = np.cumsum(ordered)
-    below = np.arange(1, len(ordered))
-    above = len(ordered) - below
-    gap = (sums[-1] - sums[:-1]) / above - sums[:-1] / below
-    place = int(np.argmax(below * above * gap**2))
-    return float((ordered[place] + ordered[place + 1]) / 2)
