@@ -349,9 +349,8 @@ class OpenSetSearch(ClassifierMixin, BaseEstimator):
     scoring : str or callable, default="neighbourhood"
         "leave_classes_out", "stability", "certainty" or "neighbourhood", or a function of
         ``(estimator, X, y, X_target)`` whose larger values are better. Over the methods measured
-        in ``docs/results/selection.md`` the first and the last rank methods as their HOS does;
-        "stability" and "certainty" prefer methods that call nothing unknown, and are only for
-        candidates that are alike.
+        in ``docs/results/selection.md`` the first and the last rank methods as their HOS does,
+        "stability" and "certainty" against it.
 
     Attributes
     ----------
