@@ -565,7 +565,7 @@ class FactorizedClassifier(
         code becomes exactly zero and no sample is flagged. On Office-Caltech10 (first five
         classes known, mean of 12 pairs) UNK and HOS are 0 for AlexNet and for SURF features,
         OS* is that of a linear SVM on the source (86.5 and 73.1 %), and the unknown score
-        still ranks with AUROC .79 and .73. Use it to compare, not to label.
+        still ranks with AUROC .79 and .74. Use it to compare, not to label.
 
         Parameters
         ----------
