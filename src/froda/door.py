@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
@@ -52,10 +53,18 @@ def document_shared(cls: T) -> T:
     texts += [_REJECTION] if "rejection" in inspect.signature(cls).parameters else []
     texts += [SETTINGS["unknown_label"]]
     filled = dedent(inspect.cleandoc(cls.__doc__ or ""))
-    filled = filled.replace("{shared_settings}", "\n".join(dedent(t).strip() for t in texts))
+    shared = "\n".join(_with_default(cls, dedent(text).strip()) for text in texts)
+    filled = filled.replace("{shared_settings}", shared)
     filled = filled.replace("{shared_attributes}", dedent(_ATTRIBUTES).strip())
     cls.__doc__ = "\n" + indent(filled, "    ") + "\n    "
     return cls
+
+
+def _with_default(cls: type, text: str) -> str:
+    """Return the text of a setting with the default that the class gives it."""
+    name = text.partition(" ")[0]
+    default = inspect.signature(cls).parameters[name].default
+    return re.sub(r"default=\S+", f"default={default!r}", text, count=1)
 
 
 class Baseline(ClassifierMixin, BaseEstimator):

@@ -1,11 +1,16 @@
-"""Supervised linear projections: the pencil of a graph of classes, and its leading pairs."""
+"""Supervised linear projections: the rows they start from, the pencil of a graph, its pairs."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from scipy.linalg import eigh
 
 from froda.factorization.problem import Array
+from froda.pca import Principal, principal_axes
+from froda.rows import Rows
 
 OPEN = -1  # a row without a label
 
@@ -14,6 +19,27 @@ def unit_rows(rows: Array) -> Array:
     """Return rows divided by their norm; zero rows stay zero."""
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
+
+
+@dataclass(frozen=True)
+class LeadingAxes:
+    """The leading coordinates of the joint PCA, in float64, rows of norm 1."""
+
+    principal: Principal | None  # None where the features are those coordinates already
+    n_kept: int
+
+    @classmethod
+    def of(cls, source: Array, target: Array, n_kept: int, *, are_principal: bool) -> Self:
+        """Take the coordinates as they are, or find the axes of both domains together."""
+        if are_principal:
+            return cls(None, n_kept)
+        return cls(principal_axes([Rows(source), Rows(target)])[0], n_kept)
+
+    def of_rows(self, features: Array) -> Array:
+        """Return at most ``n_kept`` coordinates of each row, of norm 1."""
+        if self.principal is not None:
+            features = self.principal.project(Rows(features))
+        return unit_rows(features[:, : self.n_kept].astype(np.float64))
 
 
 def class_scatter(features: Array, labels: Array, alpha: float) -> tuple[Array, Array]:

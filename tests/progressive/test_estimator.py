@@ -113,3 +113,15 @@ def test_domains_that_are_far_apart_are_remarked(rng):
     with pytest.warns(UserWarning, match="too far apart"):
         far = ProgressiveMixture().fit(X, y, noise)
     assert far.separation_ < 0.45
+
+
+def test_without_the_joint_pca_its_axes_are_found_all_the_same(rng):
+    X, y, X_target, truth = make_task(rng)
+    late = [np.hstack([np.zeros((len(rows), 80)), rows]) for rows in (X, X_target)]
+    model = ProgressiveMixture(pca_variance=None).fit(late[0], y, late[1])
+    assert (model.predict(late[1]) == truth).mean() > 0.97
+
+
+def test_the_docstring_has_the_defaults_of_the_class():
+    assert "row_sum : bool, default=False" in ProgressiveMixture.__doc__
+    assert "zscore : bool, default=True" in ProgressiveMixture.__doc__

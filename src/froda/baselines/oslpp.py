@@ -10,9 +10,7 @@ from scipy.spatial.distance import cdist
 
 from froda.door import Baseline
 from froda.factorization.problem import Array
-from froda.pca import Principal, principal_axes
-from froda.projection import OPEN, class_scatter, leading_pairs, unit_rows
-from froda.rows import Rows
+from froda.projection import OPEN, LeadingAxes, class_scatter, leading_pairs, unit_rows
 from froda.validation import check_count, check_positive
 
 # Distances of rows of norm 1 below this are rounding: of `least_distances`, or of float32 input.
@@ -176,7 +174,12 @@ class OSLPP(Baseline):
         check_positive("alpha", self.alpha)
 
     def _fit(self, source: Array, numbers: Array, target: Array) -> None:
-        source, target = self._reduce(source, target)
+        self._dtype = source.dtype
+        are_principal = self.pca_variance is not None
+        self._axes = LeadingAxes.of(
+            source, target, self.pca_components, are_principal=are_principal
+        )
+        source, target = self._axes.of_rows(source), self._axes.of_rows(target)
         graph_labels = np.where(numbers == self.n_known_, _REJECTED, numbers)
         target_labels = np.full(len(target), OPEN)
         rejected = np.zeros(len(target), dtype=bool)
@@ -215,22 +218,8 @@ class OSLPP(Baseline):
         self.target_labels_ = self.classes_[np.where(rejected, self.n_known_, nearest)]
         self.n_selected_, self.n_rejected_ = np.array(counts).T
 
-    def _reduce(self, source: Array, target: Array) -> tuple[Array, Array]:
-        """Return both domains on at most ``pca_components`` axes, rows of norm 1."""
-        self._dtype = source.dtype
-        self._principal: Principal | None = None
-        if self.pca_variance is None:
-            self._principal, (source, target) = principal_axes([Rows(source), Rows(target)])
-        return self._first_axes(source), self._first_axes(target)
-
-    def _first_axes(self, coordinates: Array) -> Array:
-        """Return the leading principal coordinates, rows of norm 1."""
-        return unit_rows(coordinates[:, : self.pca_components].astype(np.float64))
-
     def _judge(self, features: Array) -> tuple[Array, Array]:
-        if self._principal is not None:
-            features = self._principal.project(Rows(features))
-        projected = self._view.project(self._first_axes(features))
+        projected = self._view.project(self._axes.of_rows(features))
         score = rejection_margins(projected, self._known_rows, self._unknown_rows)
         scores = np.empty((len(projected), self.n_known_ + 1))
         scores[:, :-1] = -cdist(projected, self.class_means_)

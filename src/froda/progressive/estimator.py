@@ -13,7 +13,7 @@ from froda.openset import otsu_cut
 from froda.preprocessing import RowSettings
 from froda.progressive import rounds
 from froda.progressive.evidence import Evidence, standardise
-from froda.projection import unit_rows
+from froda.projection import LeadingAxes
 from froda.validation import check_count, check_positive, check_seed
 
 _OUTSIDE_WEIGHT = 0.5  # of the evidence in a margin, at full agreement
@@ -34,9 +34,8 @@ class ProgressiveMixture(Baseline):
     each class and cluster, every class and cluster gets a centre in it, and the most decided
     target samples take the label of the closest one. An unknown cluster that comes much closer to
     a known class than known classes are to each other, within a few of its own radii, is taken for
-    a part of that class. A sample
-    is unknown when it is closer to the centre of an unknown cluster than to that of any known
-    class.
+    a part of that class. A sample is unknown when it is closer to the centre of an unknown cluster
+    than to that of any known class.
 
     The projection P (k × p) of a round maximises
 
@@ -160,7 +159,11 @@ class ProgressiveMixture(Baseline):
 
     def _fit(self, source: Array, numbers: Array, target: Array) -> None:
         self._dtype = source.dtype
-        near, far = self._first_axes(source), self._first_axes(target)
+        are_principal = self.pca_variance is not None
+        self._axes = LeadingAxes.of(
+            source, target, self.pca_components, are_principal=are_principal
+        )
+        near, far = self._axes.of_rows(source), self._axes.of_rows(target)
         self._evidence = self._look(near, numbers, far)
         outside = self._evidence.outside(far)
         suspicion, flagged = self._suspect(self._evidence, far)
@@ -219,12 +222,8 @@ class ProgressiveMixture(Baseline):
             lean=_OUTSIDE_WEIGHT * agreement,
         )
 
-    def _first_axes(self, coordinates: Array) -> Array:
-        """Return the leading principal coordinates in float64, rows of norm 1."""
-        return unit_rows(coordinates[:, : self.pca_components].astype(np.float64))
-
     def _judge(self, features: Array) -> tuple[Array, Array]:
-        rows = self._first_axes(features)
+        rows = self._axes.of_rows(features)
         to_known, score = self._centres.margins(rows, self._evidence.outside(rows))
         score = np.maximum(score, -2.0)  # the least a margin can be without any unknown centre
         scores = np.column_stack([to_known, to_known.max(axis=1) + score])
