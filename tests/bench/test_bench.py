@@ -370,3 +370,12 @@ def test_hos_curve_ends_at_zero_and_peaks_at_the_truth():
     curve = hos_curve(row)
     assert curve[0] == curve[-1] == 0
     assert curve.max() == curve[20] == 1
+
+
+def test_a_file_is_no_folder_for_results(tmp_path):
+    file = tmp_path / "results"
+    file.write_text("mine")
+    result = run("synthetic", "--out", file, "--methods", "LSVM")
+    assert result.exit_code == 1
+    assert "is a file: results need a folder" in " ".join(result.output.split())
+    assert file.read_text() == "mine"

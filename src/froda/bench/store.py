@@ -68,6 +68,10 @@ class Store:
         self.folder = folder
         self._parquet = require("pyarrow.parquet", "bench", "results in Parquet")
         self._arrow = require("pyarrow", "bench", "results in Parquet")
+        if folder.exists() and not folder.is_dir():
+            raise NotADirectoryError(
+                f"{folder} is a file: results need a folder, new or their own."
+            )
         marker = folder / _MARKER
         if for_writing:
             (folder / "rows").mkdir(parents=True, exist_ok=True)
