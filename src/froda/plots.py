@@ -123,7 +123,13 @@ def wins(counts: dict[str, tuple[int, int, int]], x_label: str, title: str, path
 
 
 def labelled_points(
-    points: dict[str, tuple[float, float]], x_label: str, y_label: str, title: str, path: Path
+    points: dict[str, tuple[float, float]],
+    x_label: str,
+    y_label: str,
+    title: str,
+    path: Path,
+    *,
+    marked: tuple[str, ...] = (),
 ) -> None:
     """Write a PNG of named points over a logarithmic abscissa.
 
@@ -135,10 +141,12 @@ def labelled_points(
         Texts.
     path : pathlib.Path
         File to write.
+    marked : tuple of str, default=()
+        Names in the other colour.
     """
     figure, axis = _single(title, width=8.0, height=5.0)
     for name, (x, y) in points.items():
-        axis.scatter([x], [y], color=UNKNOWN_COLOUR if "FRODA" in name else KNOWN_COLOUR, s=28)
+        axis.scatter([x], [y], color=UNKNOWN_COLOUR if name in marked else KNOWN_COLOUR, s=28)
     axis.set_xscale("log")
     ticker = require("matplotlib.ticker", "report", "figures")
     axis.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 3, 5)))

@@ -175,9 +175,10 @@ def _parse_pair(text: str) -> tuple[str, str]:
 def _summary(rows: list[dict[str, Any]]) -> Table:
     """Return the mean of each method over pairs and seeds."""
     names = ("OS", "OS*", "UNK", "HOS", "AUROC", "OSCR")
-    table = Table(caption="means over pairs and seeds, in percent", caption_justify="left")
-    table.add_column("method")
-    for name in (*names, "seconds", "failed"):
+    caption = "means over pairs and seeds, in percent"
+    table = Table(caption=caption, caption_justify="left", pad_edge=False)
+    table.add_column("method", no_wrap=True, min_width=18)  # the longest name
+    for name in (*names, "sec.", "failed"):
         table.add_column(name, justify="right")
     for method in dict.fromkeys(row["method"] for row in rows):
         own = [row for row in rows if row["method"] == method]
