@@ -9,6 +9,7 @@ from sklearn.metrics import roc_auc_score
 
 from froda import ProgressiveMixture
 from froda.datasets import make_planted
+from froda.progressive import rounds
 
 
 def make_task(rng, n=40, shift=0.5):
@@ -81,6 +82,14 @@ def test_source_unknowns_are_evidence(rng):
     )
     assert (with_unknowns.predict(X_target) == truth).mean() > 0.97
     assert with_unknowns.classes_.tolist() == [0, 1, 2, -1]
+
+
+def test_source_unknowns_keep_their_clusters(rng, monkeypatch):
+    monkeypatch.setattr(rounds, "keep_apart", lambda *_: pytest.fail("left a cluster out"))
+    X, y, X_target, truth = make_task(rng)
+    spare = X_target[truth == -1][::4]
+    labels = np.append(y, np.full(len(spare), -1))
+    ProgressiveMixture().fit(np.vstack([X, spare]), labels, X_target)
 
 
 def test_without_a_target_nothing_is_unknown(rng):

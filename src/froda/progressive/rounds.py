@@ -9,7 +9,8 @@ Each round
 3. takes as margin of a target row how much closer it is to the closest unknown centre than to
    the closest known one, leaning towards unknown by the evidence from outside the source,
 4. in the second half of the rounds leaves out unknown clusters that are as good as part of a known
-   class, and with them what would be called unknown where nothing is,
+   class, and with them what would be called unknown where nothing is (not where the source has
+   samples of unknown classes: these hold their clusters together),
 5. labels the most decided target rows of each known class, and of the unknown ones together,
    anew; a growing share, in the end all of them.
 """
@@ -137,7 +138,7 @@ def run(domains: Domains, settings: Settings, seed: int) -> tuple[Centres, Array
     own, labels = _first_labels(domains, settings, seed)
     for number in range(1, settings.n_rounds + 1):
         centres = _learn(domains, everything, own, labels, settings)
-        if number > settings.n_rounds // 2:
+        if number > settings.n_rounds // 2 and not domains.of_unknown.any():
             centres = keep_apart(centres, settings.apart)
         to_known, margins = centres.margins(domains.target, np.zeros(len(labels)))
         if len(centres.unknown):
