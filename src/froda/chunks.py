@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mmap
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -99,7 +100,7 @@ def release(array: Any) -> None:
         handle.madvise(mmap.MADV_DONTNEED)
 
 
-class RowChunks:
+class RowChunks(ABC):
     """Rows of one domain, gone through from the first to the last in chunks."""
 
     name: str
@@ -112,9 +113,9 @@ class RowChunks:
         """Return the number of rows, as far as it is known, and of columns."""
         return self.n_rows, self.n_features
 
+    @abstractmethod
     def chunks(self) -> Iterator[Array]:
         """Yield the rows as arrays of ``dtype``."""
-        raise NotImplementedError
 
     def map_reduce(
         self, task: Task, aligned: Sequence[Any] = (), out: Array | None = None
